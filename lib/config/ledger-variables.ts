@@ -72,7 +72,8 @@ export const SPONSOR = {
     example: '2500000000',
   }),
   SPONSOR_MAX_FEE: stroops.default(5_000_000n).meta({
-    about: 'The maximum cost of a transfer in stroops. It limits the resource fee and the outer fee separately.',
+    about:
+      'The maximum cost of a transfer in stroops. It limits the resource fee and the outer fee separately. The relay’s channels sign nothing with a higher resource fee.',
   }),
   SPONSOR_QUOTA_TRANSFERS: count(0, 1_000_000_000).default(500).meta({
     about: 'The number of transfers sponsored per account and UTC day.',

@@ -131,6 +131,7 @@ export async function explain(relay: Relay, { channel, to }: { channel: string; 
   const isShort = to !== undefined && code === 'balance-too-low'
   if (isShort) return new LineError('balance-short', 'the channel has too little', { cause: error })
   log('info', 'line cannot be paid', { channel, code, contractError })
+  if (code === 'fee-too-high') return doubtful('resource-fee-cap', error)
   if (contractError === undefined) return doubtful('would-fail', error)
   const ofDelegation = to === undefined ? DELEGATION_ERRORS[contractError] : undefined
   return doubtful(ofDelegation ?? contractErrorCode(contractError), error)

@@ -132,6 +132,7 @@ export function openRelay(
   const deployment = readOnce(async () => ({
     ...(await readDeployment(deployed, guarded)),
     now: ledger.now,
+    maxResourceFee: sponsor.rules.maxFee,
     // The RPC drops events after a week: a relay that pauses for longer reads its balances from here.
     archives: [ownArchive, ...archiveUrls.map((url) => openHttpArchive(url, token))],
   }))

@@ -1,6 +1,6 @@
 import { publicHalf } from '#lib/config/relay-key.ts'
 import type { LedgerCheck } from '#lib/transfers/simulation.ts'
-import { proveTransferAhead, proveTransferNow, signEnforced, signSpending } from '#lib/wallet/calls.ts'
+import { proveTransferAhead, proveTransferNow, signSpending, signWithSimulation } from '#lib/wallet/calls.ts'
 import type { Opening } from '#lib/wallet/commitment.ts'
 import type { Deployment } from '#lib/wallet/deployment.ts'
 import { type Allowance, proveDelegatedTransfer, type Spending } from '#lib/wallet/spending.ts'
@@ -90,7 +90,10 @@ async function signRunLine(relay: Relay, channel: Channel, line: LeasedLine, ahe
     const isProved =
       ahead && 'allowance' in ahead && isFor(ahead, channel, line, terms) && isSame(ahead.allowance, allowance)
     const proof = isProved ? ahead : await proveFromEscrow(relay, channel, line, { ...escrow, ...terms })
-    const built = await signEnforced(deployment, channel, proof.spending, { seconds: relay.times.validity, source })
+    const built = await signWithSimulation(deployment, channel, proof.spending, {
+      seconds: relay.times.validity,
+      source,
+    })
     const { signedXdr, simulation } = built
     requireTime(relay, run, simulation.latestLedger)
     const number = sequenceNumberOf(signedXdr, relay.network.passphrase)

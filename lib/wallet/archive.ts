@@ -39,7 +39,7 @@ export interface EventArchive {
 
 /** An archive that also serves verifiers and auditors: with the token's events of every account. */
 export interface TokenArchive extends EventArchive {
-  /** The token's events of one transaction. @throws WalletError `archive-unavailable` */
+  /** The token's events of one transaction. `complete`: it has its ledger. @throws WalletError `archive-unavailable` */
   readTransaction(hash: string): Promise<ArchivedEvents>
   /** Every event of the token, from one ledger to another. @throws WalletError `archive-unavailable` */
   readToken(fromLedger: number | undefined, toLedger: number): Promise<ArchivedEvents>

@@ -5,20 +5,17 @@ import { type Balance, merge } from './balance.ts'
 import { checkAmount, commit, type Opening } from './commitment.ts'
 import type { Deployment, TokenOnNetwork } from './deployment.ts'
 import { encodePoint } from './grumpkin.ts'
-import type { AnyHolder } from './keys.ts'
+import { invoke, invokeDeposit, scAddress } from './invocation.ts'
+import { type AnyHolder, requireRepeatable } from './keys.ts'
 import { markedSource, markKeyOf } from './payment-mark.ts'
 import { addressOf, type Signer } from './signer.ts'
 import {
-  invoke,
-  invokeAuthorized,
   proveCall,
   proveDelegation,
   proveTransfer,
   proveWithdrawal,
   type Spending,
   type Start,
-  scAddress,
-  scAmount,
   startFrom,
 } from './spending.ts'
 import {
@@ -28,15 +25,16 @@ import {
   readSource,
   type SignedCall,
   signCall,
-  simulateCall,
 } from './transaction.ts'
 
 /** A signed call and the sender's opening after it. Store it before submitting, or the wallet must synchronise. */
 export type SignedSpending = SignedCall & { next: Opening }
 
 /**
- * Registers the holder's keys in the token under an auditor of the registry. They cannot be changed afterwards.
- * @throws WalletError `would-fail`, contract error 3500 if already registered, 3301 for an unknown auditor
+ * Registers the holder's keys in the token under an auditor of the registry. They cannot be changed afterwards, so the signer
+ * signs the key-derivation message again, and nothing is registered unless it yields the same keys.
+ * @throws WalletError `signer-not-deterministic`; `would-fail` with contract error 3500 if already registered, 3301 for an
+ *   unknown auditor
  */
 export async function buildRegister(
   deployment: Deployment,
@@ -45,6 +43,7 @@ export async function buildRegister(
   options: CallOptions = {},
 ): Promise<SignedCall> {
   const { token } = deployment
+  await requireRepeatable(holder, token)
   const account = holder.address
   const { sk, vk, spendingKey, viewingKey } = holder.keys
   const payload = { y: spendingKey, pvk: viewingKey }
@@ -55,13 +54,8 @@ export async function buildRegister(
     ...payload,
     witness: { sk, vk },
   })
-  return call(
-    deployment,
-    holder.signer,
-    'register',
-    [scAddress(account), xdr.ScVal.scvU32(registration.auditorId), data],
-    options,
-  )
+  const args = [scAddress(account), xdr.ScVal.scvU32(registration.auditorId), data]
+  return await call(deployment, holder.signer, invoke(deployment, 'register', args), options)
 }
 
 /**
@@ -74,8 +68,8 @@ export async function buildDeposit(
   deposit: { to: string; amount: bigint },
   options: CallOptions = {},
 ): Promise<SignedCall> {
-  const amount = scAmount(checkAmount(deposit.amount))
-  return call(deployment, signer, 'deposit', [scAddress(addressOf(signer)), scAddress(deposit.to), amount], options)
+  const terms = { from: addressOf(signer), to: deposit.to, amount: checkAmount(deposit.amount) }
+  return await call(deployment, signer, await invokeDeposit(deployment, terms), options)
 }
 
 /**
@@ -88,7 +82,8 @@ export async function buildMerge(
   balance?: Balance,
   options: CallOptions = {},
 ): Promise<SignedCall & { next?: Opening }> {
-  const signed = await call(deployment, signer, 'merge', [scAddress(addressOf(signer))], options)
+  const operation = invoke(deployment, 'merge', [scAddress(addressOf(signer))])
+  const signed = await call(deployment, signer, operation, options)
   return balance ? { ...signed, next: merge(balance).spendable } : signed
 }
 
@@ -165,22 +160,22 @@ export async function signSpending(
   { name, args, next }: Spending,
   options: CallOptions = {},
 ): Promise<SignedSpending> {
-  return { ...(await call(deployment, holder.signer, name, args, options)), next }
+  return { ...(await call(deployment, holder.signer, invoke(deployment, name, args), options)), next }
 }
 
 /**
- * `signSpending`, simulated under the authorization that the network will check. With the simulation, a payer of the fee
- * need not simulate the call again. Throws like `signSpending`.
+ * `signSpending`, and its simulation, with which a payer of the fee need not simulate the call again. Throws like
+ * `signSpending`.
  */
-export async function signEnforced(
+export async function signWithSimulation(
   deployment: TokenOnNetwork,
   holder: AnyHolder,
   { name, args, next }: Spending,
   options: CallOptions = {},
 ): Promise<SignedSpending & { simulation: CallSimulation }> {
   const source = await readSource(deployment, holder.signer, options)
-  const operation = invokeAuthorized(deployment, name, args)
-  const { transaction, simulation } = await prepareCall(deployment, source, operation, options)
+  const prepared = await prepareCall(deployment, source, invoke(deployment, name, args), options)
+  const { transaction, simulation } = prepared
   return { ...(await signCall(transaction, holder.signer)), next, simulation }
 }
 
@@ -231,17 +226,16 @@ export async function buildRevocation(
   options: CallOptions = {},
 ): Promise<SignedCall> {
   const args = [scAddress(addressOf(signer)), scAddress(spender)]
-  return await call(deployment, signer, 'revoke_spender', args, options)
+  return await call(deployment, signer, invoke(deployment, 'revoke_spender', args), options)
 }
 
 async function call(
   deployment: TokenOnNetwork,
   signer: Keypair | Signer,
-  name: string,
-  args: xdr.ScVal[],
+  operation: xdr.Operation,
   options: CallOptions,
 ): Promise<SignedCall> {
   const source = await readSource(deployment, signer, options)
-  const transaction = await simulateCall(deployment, source, invoke(deployment, name, args), options)
+  const { transaction } = await prepareCall(deployment, source, operation, options)
   return await signCall(transaction, signer)
 }

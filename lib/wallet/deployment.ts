@@ -14,6 +14,8 @@ export interface TokenOnNetwork {
   token: string
   /** Milliseconds since the epoch, for time bounds; by default the system's clock. */
   now?: () => number
+  /** The maximum resource fee of a call, margins included, in stroops; 0.5 XLM by default. */
+  maxResourceFee?: bigint
 }
 
 /**

@@ -4,7 +4,7 @@ import { reachLedger } from '#lib/stellar/ledger-error.ts'
 import type { ArchivedEvent, EventArchive } from './archive.ts'
 import type { Fields } from './decryption.ts'
 import type { Deployment } from './deployment.ts'
-import { scAddress } from './spending.ts'
+import { scAddress } from './invocation.ts'
 import { WalletError } from './wallet-error.ts'
 
 /** One event of the token that concerns an account: name and addresses from its topics, the rest by field name. */

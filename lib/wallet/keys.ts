@@ -5,7 +5,7 @@ import { concatBytes } from '@noble/hashes/utils.js'
 import type { Keypair } from '@stellar/stellar-sdk'
 import { encodeField, encodePoint, FIELD, H, multiply } from './grumpkin.ts'
 import { hash, TAG } from './poseidon.ts'
-import { type Signer, signatureOf } from './signer.ts'
+import { type Signer, signatureOf, signerOf } from './signer.ts'
 import { WalletError } from './wallet-error.ts'
 
 /** The first line of the signed message, and the salt of the key derivation. */
@@ -87,6 +87,20 @@ export async function openWallet(signer: Signer, token: string): Promise<Holder<
   const { address } = signer
   const signature = await signatureOf(signer, keyMessage(address, token))
   return { address, signer, keys: keysFromSignature(signature, address, token) }
+}
+
+/**
+ * Derives a holder's keys again. A signer whose signatures differ each time, such as a threshold signer, would derive others,
+ * and the balance under the first ones would be lost.
+ * @throws WalletError `signer-not-deterministic`
+ */
+export async function requireRepeatable({ signer, address, keys }: AnyHolder, token: string): Promise<void> {
+  const again = await openWallet(signerOf(signer), token)
+  if (again.keys.sk === keys.sk) return
+  throw new WalletError(
+    'signer-not-deterministic',
+    `the signer of ${address} did not derive the same keys again, so the balance could be lost: nothing is registered`,
+  )
 }
 
 /** Random bytes. Injected, so tests are repeatable. */

@@ -1,13 +1,14 @@
 import { equalBytes } from '@noble/curves/utils.js'
-import { Address, Operation, xdr } from '@stellar/stellar-sdk'
+import { xdr } from '@stellar/stellar-sdk'
 import type { DelegationEntry } from '#lib/stellar/confidential-token.ts'
 import type { ConfidentialAccount } from './account.ts'
 import { encodeCallData } from './call-data.ts'
 import { commit, type Opening, opens } from './commitment.ts'
 import { encryptDelegatedTransfer, encryptDelegation, openDelegation } from './delegation.ts'
-import type { Deployment, TokenOnNetwork } from './deployment.ts'
+import type { Deployment } from './deployment.ts'
 import { encryptTransfer, encryptWithdrawal, type Payload } from './encryption.ts'
 import { decodeField, encodeField, encodePoint } from './grumpkin.ts'
+import { scAddress, scAmount } from './invocation.ts'
 import { type AnyHolder, drawSalt } from './keys.ts'
 import { PROOF_BYTES, type Statement } from './prover.ts'
 import { WalletError } from './wallet-error.ts'
@@ -211,31 +212,5 @@ export function startFrom(account: ConfidentialAccount, holder: AnyHolder, openi
   }
   return { spendable: account.spendable, opening }
 }
-
-export function invoke(deployment: TokenOnNetwork, name: string, args: xdr.ScVal[]): xdr.Operation {
-  return Operation.invokeContractFunction({ contract: deployment.token, function: name, args })
-}
-
-/** The call with the authorization of the transaction's source account, as the token requires it of a payer. */
-export function invokeAuthorized({ token }: TokenOnNetwork, name: string, args: xdr.ScVal[]): xdr.Operation {
-  const call = new xdr.InvokeContractArgs({
-    contractAddress: new Address(token).toScAddress(),
-    functionName: name,
-    args,
-  })
-  const rootInvocation = new xdr.SorobanAuthorizedInvocation({
-    function: xdr.SorobanAuthorizedFunction.sorobanAuthorizedFunctionTypeContractFn(call),
-    subInvocations: [],
-  })
-  const credentials = xdr.SorobanCredentials.sorobanCredentialsSourceAccount()
-  const auth = [new xdr.SorobanAuthorizationEntry({ credentials, rootInvocation })]
-  return Operation.invokeContractFunction({ contract: token, function: name, args, auth })
-}
-
-export const scAddress = (strkey: string): xdr.ScVal => new Address(strkey).toScVal()
-
-/** A public amount as i128. Callers check that it is not negative. */
-export const scAmount = (amount: bigint): xdr.ScVal =>
-  xdr.ScVal.scvI128(new xdr.Int128Parts({ hi: amount >> 64n, lo: amount & 0xffff_ffff_ffff_ffffn }))
 
 const systemRandom = (size: number): Uint8Array => crypto.getRandomValues(new Uint8Array(size))

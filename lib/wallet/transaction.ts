@@ -11,6 +11,7 @@ import {
 } from '@stellar/stellar-sdk'
 import { isExtendable, markedAsArchived, readEntries } from '#lib/stellar/entries.ts'
 import { reachLedger } from '#lib/stellar/ledger-error.ts'
+import { formatUnits } from '#lib/text/money.ts'
 import type { TokenOnNetwork } from './deployment.ts'
 import { allowForFirstUse } from './first-use.ts'
 import { addressOf, addSignature, type Signer } from './signer.ts'
@@ -43,6 +44,9 @@ export interface CallOptions {
  * The largest, an account's, then costs 10,514 stroops. Simulation may also measure rent too low (stellar-rpc issue 918).
  */
 export const RENT_MARGIN = 11_000n
+
+/** Stroops, the default of `maxResourceFee`: 0.5 XLM, as much as a sponsor pays by default. */
+export const MAX_RESOURCE_FEE = 5_000_000n
 
 /** A signed call, to be submitted as it is or wrapped in a fee bump. */
 export interface SignedCall {
@@ -92,8 +96,8 @@ export interface CallSimulation {
 }
 
 /**
- * Builds the call, simulates it, and adopts footprint, resources, fee and authorization.
- * @throws WalletError `would-fail`; LedgerError `unavailable`
+ * Builds the call, simulates it, and adopts footprint, resources and fee. The authorization is the operation's own.
+ * @throws WalletError `would-fail`, `fee-too-high`; LedgerError `unavailable`
  */
 export async function simulateCall(
   deployment: TokenOnNetwork,
@@ -105,8 +109,8 @@ export async function simulateCall(
 }
 
 /**
- * `simulateCall`, which also returns the simulation. If the operation has its authorization already, it is enforced, as
- * the network will do; otherwise it is recorded.
+ * `simulateCall`, which also returns the simulation. The operation's authorization is enforced, as the network will do; an
+ * operation without one can only be tried.
  */
 export async function prepareCall(
   deployment: TokenOnNetwork,
@@ -120,7 +124,6 @@ export async function prepareCall(
   const authMode = isAuthorized ? 'enforce' : undefined
   const simulation = await reachLedger(deployment.rpc.simulateTransaction(transaction, undefined, authMode))
   if (rpc.Api.isSimulationError(simulation)) throw simulationFailed(simulation.error)
-  const assembled = rpc.assembleTransaction(transaction, simulation)
   const needed = simulation.transactionData.build()
   const { resources } = needed
   const { readOnly, readWrite } = resources.footprint
@@ -128,11 +131,22 @@ export async function prepareCall(
   const minResourceFee = BigInt(simulation.minResourceFee)
   const resourceFee = minResourceFee + (options.margin ?? RENT_MARGIN * BigInt(entries))
   const data = allowForFirstUse(simulation.transactionData.setResourceFee(resourceFee).build(), transaction)
+  requireCheap(data.resourceFee, deployment)
   const { latestLedger } = simulation
   return {
-    transaction: assembled.setSorobanData(data).build(),
+    transaction: TransactionBuilder.cloneFrom(transaction).setSorobanData(data).build(),
     simulation: { resources, archived: markedAsArchived(needed), minResourceFee, latestLedger },
   }
+}
+
+/** The RPC names the fee, so without a bound it could spend all XLM of the account that pays. @throws WalletError `fee-too-high` */
+function requireCheap(fee: bigint, { maxResourceFee: bound = MAX_RESOURCE_FEE }: TokenOnNetwork): void {
+  if (fee <= bound) return
+  const [cost, limit] = [fee, bound].map(formatUnits)
+  throw new WalletError(
+    'fee-too-high',
+    `the call would cost up to ${cost} XLM in resource fees, and the bound is ${limit} XLM (maxResourceFee, --max-fee)`,
+  )
 }
 
 /** A simulation needs a source account and reads nothing of it. */

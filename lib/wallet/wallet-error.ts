@@ -24,12 +24,20 @@ export type WalletErrorCode =
   | 'deployment-invalid'
   /** the user or the wallet refused to sign */
   | 'signer-refused'
+  /** the signer derives other keys each time, so the registered ones would be lost: nothing is registered */
+  | 'signer-not-deterministic'
+  /** a sign-in challenge is of another service than the configured one, or more than a challenge: it is not signed */
+  | 'challenge-invalid'
   /** a signer returned a signature of another account, or of something else */
   | 'signature-invalid'
   /** a relay's key or channel is not in the document that the user trusts */
   | 'relay-unknown'
+  /** a call was submitted, and the ledger does not show it */
+  | 'not-applied'
   /** the simulation failed; see `contractError` */
   | 'would-fail'
+  /** the RPC asks for a resource fee above `maxResourceFee`: nothing is signed */
+  | 'fee-too-high'
 
 interface WalletErrorOptions extends ErrorOptions {
   contractError?: number | undefined

@@ -1,4 +1,4 @@
-import { Account, Operation, rpc, type Transaction, xdr } from '@stellar/stellar-sdk'
+import { Account, rpc, type Transaction, xdr } from '@stellar/stellar-sdk'
 import { expect, test } from 'vitest'
 import { applySoroban } from '#lib/devnet/apply/soroban-application.ts'
 import { auditorKeyKey } from '#lib/devnet/host/auditor-registry.ts'
@@ -6,6 +6,7 @@ import { confidentialAccountKey } from '#lib/devnet/host/token/account.ts'
 import { simulateTransaction } from '#lib/devnet/rpc/simulation.ts'
 import { readEnvelope } from '#lib/devnet/transaction/envelope.ts'
 import { checkResourceFee, checkResources } from '#lib/transfers/simulation.ts'
+import { invoke } from '#lib/wallet/invocation.ts'
 import { simulateCall } from '#lib/wallet/transaction.ts'
 import { seededRandom } from '../transfers/random.ts'
 import {
@@ -13,7 +14,6 @@ import {
   contractor,
   employer,
   enforce,
-  hostFunctionOf,
   ledger,
   type Network,
   openNetwork,
@@ -65,13 +65,9 @@ async function signPayment(network: Network): Promise<Transaction> {
     const answer = simulateAt(network, signedIn, transaction as Transaction)
     return rpc.parseRawSimulation(JSON.parse(JSON.stringify({ ...answer, id: '', latestLedger: signedIn })))
   }
-  const { token } = network.contracts
-  const signed = await simulateCall(
-    { rpc: server, passphrase, token },
-    new Account(employer.publicKey(), '7'),
-    Operation.invokeHostFunction({ func: hostFunctionOf(payment), auth: [] }),
-    {},
-  )
+  const deployment = { rpc: server, passphrase, token: network.contracts.token }
+  const operation = invoke(deployment, payment.name, payment.args)
+  const signed = await simulateCall(deployment, new Account(employer.publicKey(), '7'), operation, {})
   signed.sign(employer)
   return signed
 }

@@ -1,7 +1,9 @@
-import { Asset, Keypair, Operation, rpc, TransactionBuilder } from '@stellar/stellar-sdk'
+import { createHash } from 'node:crypto'
+import { Address, Asset, Keypair, Operation, rpc, TransactionBuilder, xdr } from '@stellar/stellar-sdk'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Devnet, devnetKeys, startDevnet } from '#lib/devnet/devnet.ts'
 import { prover } from '#lib/prover/stand-in.ts'
+import { readUnderlyingAsset } from '#lib/stellar/asset.ts'
 import { readConfidentialAccount, readDelegations, readParties } from '#lib/wallet/account.ts'
 import { type SyncedBalance, syncBalance } from '#lib/wallet/balance.ts'
 import { decodeCallData } from '#lib/wallet/call-data.ts'
@@ -20,6 +22,7 @@ import { decryptTransfer } from '#lib/wallet/decryption.ts'
 import type { Deployment } from '#lib/wallet/deployment.ts'
 import type { Payload } from '#lib/wallet/encryption.ts'
 import { readAccountEvents } from '#lib/wallet/events.ts'
+import { scAddress, scAmount } from '#lib/wallet/invocation.ts'
 import { type Holder, openHolder } from '#lib/wallet/keys.ts'
 import { openAllowance, proveDelegatedTransfer } from '#lib/wallet/spending.ts'
 import { buildCall, type SignedCall, signCall } from '#lib/wallet/transaction.ts'
@@ -76,6 +79,50 @@ function payloadOf({ signedXdr }: SignedCall): Payload {
   const data = call?.type === 'hostFunctionTypeInvokeContract' ? call.invokeContract.args.at(-1) : undefined
   if (data?.type !== 'scvBytes') throw new Error('the call has no data')
   return decodeCallData(new Uint8Array(data.bytes.toBytes())).payload
+}
+
+/** The contract call and the authorization of a signed call. */
+function signedCallOf(signedXdr: string) {
+  const [operation] = TransactionBuilder.fromXdr(signedXdr, PASSPHRASE).operations
+  if (operation?.type !== 'invokeHostFunction' || operation.func.type !== 'hostFunctionTypeInvokeContract') {
+    throw new Error('not a contract call')
+  }
+  return { call: operation.func.invokeContract, auth: operation.auth ?? [] }
+}
+
+function callOf(contract: string, functionName: string, args: xdr.ScVal[]): xdr.SorobanAuthorizedInvocation {
+  const contractAddress = new Address(contract).toScAddress()
+  return invocationOf(new xdr.InvokeContractArgs({ contractAddress, functionName, args }), [])
+}
+
+function invocationOf(
+  call: xdr.InvokeContractArgs,
+  subInvocations: xdr.SorobanAuthorizedInvocation[],
+): xdr.SorobanAuthorizedInvocation {
+  const authorized = xdr.SorobanAuthorizedFunction.sorobanAuthorizedFunctionTypeContractFn(call)
+  return new xdr.SorobanAuthorizedInvocation({ function: authorized, subInvocations })
+}
+
+const hash = (value: { toXdr(format: 'hex'): string }) => createHash('sha256').update(value.toXdr('hex')).digest('hex')
+
+const assetContract = async () => (await readUnderlyingAsset(deployment.rpc, deployment.token)).contract
+
+/** The deployment behind an RPC that changes its simulations of calls. */
+function rewriting(
+  change: (
+    simulation: rpc.Api.SimulateTransactionSuccessResponse,
+    call: xdr.InvokeContractArgs,
+  ) => rpc.Api.SimulateTransactionSuccessResponse,
+): Deployment {
+  const lying = Object.assign(Object.create(deployment.rpc), {
+    simulateTransaction: async (...request: Parameters<rpc.Server['simulateTransaction']>) => {
+      const simulation = await deployment.rpc.simulateTransaction(...request)
+      const { call } = signedCallOf(request[0].toXdr())
+      const isRead = String(call.functionName) === 'get_key'
+      return 'error' in simulation || isRead ? simulation : change(simulation, call)
+    },
+  })
+  return { ...deployment, rpc: lying }
 }
 
 const address = (holder: Holder): string => holder.address
@@ -287,6 +334,64 @@ describe('on a ledger', () => {
       [() => buildTransfer(deployment, { ...employer, keys: contractor(1).keys }, transfer), 'other-keys'],
     ]
     for (const [attempt, code] of cases) expect(await errorOf(attempt())).toMatchObject({ name: 'WalletError', code })
+  })
+
+  test('a wallet signs the authorization that it built, and none that the simulation adds', async () => {
+    const issuer = Keypair.fromSecret(devnet.issuerSecret)
+    const { spendable: opening } = await sync(employer)
+    const newcomer = openHolder(keypair('newcomer'), deployment.token)
+    await fetch(`${devnet.friendbotUrl}?addr=${address(newcomer)}`)
+    const [spender, payee] = [address(contractor(2)), address(contractor(3))]
+    const pull = [scAddress(issuer.publicKey()), scAddress(deployment.token), scAmount(7n)]
+    const deposit = callOf(await assetContract(), 'transfer', pull)
+    const delegation = { spender, amount: 1n, liveUntilLedger: 1_000_000, opening }
+    const away = { to: issuer.publicKey(), amount: 1n, opening }
+    const calls: [(lying: Deployment) => Promise<SignedCall>, within: xdr.SorobanAuthorizedInvocation[]][] = [
+      [(lying) => buildRegister(lying, newcomer, { auditorId: 0 }), []],
+      [(lying) => buildDeposit(lying, issuer, { to: payee, amount: 7n }), [deposit]],
+      [(lying) => buildMerge(lying, employer.signer), []],
+      [(lying) => buildTransfer(lying, employer, { to: payee, amount: 1n, opening }), []],
+      [(lying) => buildWithdraw(lying, employer, away), []],
+      [(lying) => buildDelegation(lying, employer, delegation), []],
+    ]
+    const steal = callOf(await assetContract(), 'transfer', [
+      scAddress(address(employer)),
+      scAddress(payee),
+      scAmount(9n),
+    ])
+    const authorize = (root: xdr.SorobanAuthorizedInvocation) => {
+      const credentials = xdr.SorobanCredentials.sorobanCredentialsSourceAccount()
+      return new xdr.SorobanAuthorizationEntry({ credentials, rootInvocation: root })
+    }
+    for (const [build, within] of calls) {
+      const own: xdr.InvokeContractArgs[] = []
+      const lying = rewriting((simulation, call) => {
+        own.push(call)
+        const auth = [authorize(invocationOf(call, [...within, steal]))]
+        return { ...simulation, result: { retval: xdr.ScVal.scvVoid(), ...simulation.result, auth } }
+      })
+      const { call, auth } = signedCallOf((await build(lying)).signedXdr)
+      expect(own.map((each) => hash(each))).toEqual([hash(call)])
+      expect(auth.map((each) => hash(each))).toEqual([hash(authorize(invocationOf(call, within)))])
+    }
+  })
+
+  test('a wallet signs no resource fee above its bound', async () => {
+    const dear = rewriting((simulation) => ({ ...simulation, minResourceFee: '5000000' }))
+    expect(await errorOf(buildMerge(dear, employer.signer))).toMatchObject({
+      code: 'fee-too-high',
+      message: expect.stringMatching(
+        /^the call would cost up to 0\.5\d+ XLM in resource fees, and the bound is 0\.5000000 XLM/,
+      ),
+    })
+    const exactly = { margin: 0n }
+    expect(await buildMerge(dear, employer.signer, undefined, exactly)).toMatchObject({ hash: expect.any(String) })
+    expect(
+      await errorOf(buildMerge({ ...dear, maxResourceFee: 4_999_999n }, employer.signer, undefined, exactly)),
+    ).toMatchObject({ code: 'fee-too-high' })
+    expect(await buildMerge({ ...dear, maxResourceFee: 10_000_000n }, employer.signer)).toMatchObject({
+      hash: expect.any(String),
+    })
   })
 
   test('a missing account is distinguished from an RPC that does not respond', async () => {
