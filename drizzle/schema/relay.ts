@@ -79,8 +79,8 @@ export const relayJobs = pgTable(
     status: text('status', { enum: JOB_STATUSES }).notNull().default('running'),
     /** the error of the first line that was not paid */
     error: text('error'),
-    /** `restored`: the run was ended because a restored database had lost payments */
-    code: text('code', { enum: ['restored'] }),
+    /** the code of that error; `restored`: the run was ended because a restored database had lost payments */
+    code: text('code'),
     createdAt: instant('created_at').notNull(),
     endedAt: instant('ended_at'),
   },

@@ -3,6 +3,7 @@ import { globSync, statSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { makeTemplate } from './database-template.ts'
 import { BuildInUse, withBuildLock } from './process/build-lock.ts'
+import { printMessage } from './process/output.ts'
 
 const SOURCES = [
   '{app,lib,drizzle}/**/*',
@@ -62,7 +63,7 @@ if (import.meta.main) {
     buildIfStale()
   } catch (error) {
     if (!(error instanceof BuildInUse)) throw error
-    console.error(error.message)
+    printMessage(error.message)
     process.exit(1)
   }
   // With this template the embedded database starts from a copy, in less than a second.

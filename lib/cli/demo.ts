@@ -6,9 +6,10 @@ import { loadProver, proverSettings } from '#lib/prover/node/loading.ts'
 import { closingLines, runPayroll } from './demo/payroll.ts'
 import { sayProgress } from './demo/relay-batch.ts'
 import { runCommand } from './process/command.ts'
+import { print, printMessage } from './process/output.ts'
 import { answers, type Serving, startServing } from './process/serve.ts'
 
-const say = (line = '') => console.log(line)
+const say = (line = '') => print(line)
 
 const USAGE = `npm run demo -- [--once]
 
@@ -39,7 +40,7 @@ async function demonstrate(isOnce: boolean): Promise<void> {
     .finally(() => prover.destroy?.())
   const hasFailed = outcome.failures.length > 0
   say()
-  for (const line of closingLines(outcome)) (hasFailed ? console.error : say)(line)
+  for (const line of closingLines(outcome)) (hasFailed ? printMessage : say)(line)
   if (hasFailed) process.exitCode = 1
   if (isOnce || hasFailed) return await end()
   if (!serving) return
@@ -61,7 +62,7 @@ await runCommand({
   options: { once: { type: 'boolean', default: false } },
   run: ({ once }) => demonstrate(once),
   explain: (error) => {
-    console.error(error)
+    printMessage(error)
     return 'The demo needs the embedded ledger. Check whether .env, or a running service, uses another one.'
   },
 })

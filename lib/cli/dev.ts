@@ -8,6 +8,7 @@ import { listenHostOf } from '#lib/config/listen-host.ts'
 import { nextProgram, packClient } from './build.ts'
 import { makeTemplate } from './database-template.ts'
 import { runCommand } from './process/command.ts'
+import { print, printMessage } from './process/output.ts'
 import { requireFreePort } from './process/port.ts'
 import { end } from './process/serve.ts'
 
@@ -122,11 +123,11 @@ async function serve(): Promise<void> {
     if (isEnding) return
     if (file === undefined) {
       state = 'exited'
-      console.log(STOPPED)
+      print(STOPPED)
       continue
     }
     edit = Promise.withResolvers()
-    console.log(`\n${file} has changed: restarting the service …`)
+    print(`\n${file} has changed: restarting the service …`)
     const began = performance.now()
     await end(next, 'SIGTERM')
     if (isEnding) return
@@ -135,8 +136,8 @@ async function serve(): Promise<void> {
     // A service that does not start, because of a syntax error perhaps, starts after the next edit.
     state = await Promise.race([waitUntilServing(PORT, next), edit.promise])
     const seconds = ((performance.now() - began) / 1000).toFixed(1)
-    if (state === 'serving') console.log(`\nThe service has restarted in ${seconds} s.`)
-    if (state === 'exited') console.log(STOPPED)
+    if (state === 'serving') print(`\nThe service has restarted in ${seconds} s.`)
+    if (state === 'exited') print(STOPPED)
   }
 }
 
@@ -156,7 +157,7 @@ async function waitUntilServing(port: number, next: ChildProcess): Promise<'serv
     if (response && response.status !== 500) return 'serving'
     if (response) {
       const [, message = '"The service responds with 500."'] = ERROR_MESSAGE.exec(await response.text()) ?? []
-      console.error(`\n${String(JSON.parse(message)).trim()}\n\nThe service starts after the next edit.`)
+      printMessage(`\n${String(JSON.parse(message)).trim()}\n\nThe service starts after the next edit.`)
       return 'failed'
     }
     await sleep(POLL_MS)

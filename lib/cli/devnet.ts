@@ -2,6 +2,7 @@ import { environment } from '#lib/config/environment.ts'
 import { generateIdentityKey } from '#lib/devnet/devnet.ts'
 import { startLedger } from '#lib/server/ledger.ts'
 import { runCommand } from './process/command.ts'
+import { print } from './process/output.ts'
 
 const USAGE = `npm run devnet
 
@@ -13,7 +14,7 @@ await runCommand({ usage: USAGE, options: {}, run: serveLedger })
 async function serveLedger(): Promise<void> {
   // A standalone ledger generates a key for its test issuer at each start, so access tokens are valid until it stops.
   const { devnet, issuer, audience } = await startLedger(environment(), await generateIdentityKey())
-  console.log(`friendbot    ${devnet.friendbotUrl}?addr=G...
+  print(`friendbot    ${devnet.friendbotUrl}?addr=G...
 deployment   ${devnet.url}/deployment.json
 test issuer  ${issuer}  (audience ${audience})
 

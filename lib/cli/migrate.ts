@@ -2,6 +2,7 @@ import { ConfigurationError, environment } from '#lib/config/environment.ts'
 import { migrateStore } from '#lib/db/connection.ts'
 import { innermostReason } from '#lib/db/errors.ts'
 import { runCommand } from './process/command.ts'
+import { print } from './process/output.ts'
 
 const USAGE = `npm run migrate
 
@@ -19,6 +20,6 @@ await runCommand({
       throw new ConfigurationError('DATABASE_URL', 'is needed: the service migrates an embedded database itself')
     }
     await migrateStore({ url: DATABASE_URL, connections: 1 })
-    console.log('the database is migrated')
+    print('the database is migrated')
   },
 })

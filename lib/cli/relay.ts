@@ -13,6 +13,7 @@ import { discloseForOwner } from './client/delegated-disclosure.ts'
 import { explainDisclosure } from './client/disclosure.ts'
 import { NETWORK_OPTIONS, openNetworkOf } from './client/network-options.ts'
 import { runCommand, UsageError, type Values } from './process/command.ts'
+import { print } from './process/output.ts'
 
 const USAGE = `npm run relay
 npm run relay -- resume --note TEXT
@@ -49,7 +50,7 @@ function besideService(configuration: Environment): Environment {
 async function run(): Promise<void> {
   const service = await startService(besideService(environment()))
   const host = await startRelay(service)
-  console.log(`relay  ${host.url}/.well-known/disbursement-relay`)
+  print(`relay  ${host.url}/.well-known/disbursement-relay`)
   const stop = async () => {
     await host.close()
     await service.close()
@@ -66,7 +67,7 @@ async function command(run: (context: { db: Database; now: Date; actor: Actor; t
     const { token } = service.settings
     if (!token) throw new ConfigurationError('CONFIDENTIAL_TOKEN', 'is needed: payments of this token are stopped')
     const actor = { kind: 'operator' as const, sub: 'command line' }
-    console.log(await run({ db: await service.database(), now: service.now(), actor, token }))
+    print(await run({ db: await service.database(), now: service.now(), actor, token }))
   } finally {
     await service.close()
   }
@@ -109,7 +110,7 @@ async function disclose(given: Values<typeof OPTIONS>): Promise<void> {
     throw new UsageError('npm run relay -- disclose needs --request, --hash, --signature and --out')
   }
   const channels = channelsOf(environment())
-  console.log(await discloseForOwner(await openNetworkOf(given), channels, { request, hashes, signature, out }))
+  print(await discloseForOwner(await openNetworkOf(given), channels, { request, hashes, signature, out }))
 }
 
 await runCommand({

@@ -1,6 +1,7 @@
 import { DEVELOPMENT_DIRECTORY, DirectoryInUse } from '#lib/config/data-directory.ts'
 import { environment } from '#lib/config/environment.ts'
 import { messageOf, runCommand } from './process/command.ts'
+import { print } from './process/output.ts'
 import { seedService } from './seed/service.ts'
 
 const USAGE = `Usage: npm run seed -- [--more N]
@@ -33,10 +34,8 @@ await runCommand({
     if (!Number.isSafeInteger(count) || count < 0) throw new Error('--more takes a whole number.')
     const configuration = environment()
     const seeded = await seedService(configuration, count)
-    console.log(
-      `Seeded ${seeded.organisations} organisations, ${seeded.batches} batches and ${seeded.transfers} transfers.`,
-    )
-    console.log(`Start the service with ${starter()} and open ${configuration.PUBLIC_URL}/overview.`)
+    print(`Seeded ${seeded.organisations} organisations, ${seeded.batches} batches and ${seeded.transfers} transfers.`)
+    print(`Start the service with ${starter()} and open ${configuration.PUBLIC_URL}/overview.`)
   },
   explain: (error) => (error instanceof DirectoryInUse ? describeSteps() : messageOf(error)),
 })

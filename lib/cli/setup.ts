@@ -5,6 +5,7 @@ import { fetchDocument, writeRelay } from '#lib/setup/document.ts'
 import { readEnvFile, readVariables, writeEnvFile } from '#lib/setup/env-file.ts'
 import { provision } from '#lib/setup/provision.ts'
 import { runCommand } from './process/command.ts'
+import { printMessage } from './process/output.ts'
 import { setupServices } from './setup/services.ts'
 
 const USAGE = `npm run setup -- --deployment FILE_OR_URL [--channels N] [--env FILE] [--sponsor-seed S...]
@@ -53,19 +54,19 @@ await runCommand({
       keep: (text) => {
         if (toFile) writeEnvFile(file, text)
       },
-      say: (line) => console.error(line),
+      say: (line) => printMessage(line),
     })
     // Keys that go to standard output are generated each time.
     const relay = toFile ? describeRelay(readEnvironment(readVariables(text)), {}) : undefined
     if (relay && /^https?:/.test(deployment)) {
-      console.error(
+      printMessage(
         `\nWallets trust the relay once the deployment document has this field:\n"relay": ${JSON.stringify(relay)}`,
       )
     } else if (relay) {
       writeRelay(deployment, relay)
-      console.error(`\nThe relay's key and channels are in ${deployment}, for wallets`)
+      printMessage(`\nThe relay's key and channels are in ${deployment}, for wallets`)
     }
-    if (toFile) console.error(`\nThe environment is in ${file}`)
+    if (toFile) printMessage(`\nThe environment is in ${file}`)
     else process.stdout.write(text)
   },
 })

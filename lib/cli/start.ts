@@ -3,6 +3,7 @@ import { Server } from 'node:http'
 import { listenHostOf } from '#lib/config/listen-host.ts'
 import { acceptIpv6Loopback } from '#lib/http/loopback.ts'
 import { holdBuild } from './process/build-lock.ts'
+import { printMessage } from './process/output.ts'
 import { requireFreePort } from './process/port.ts'
 
 holdBuild()
@@ -11,7 +12,7 @@ holdBuild()
 const variables: Record<string, string | undefined> = { ...process.env }
 const host = listenHostOf(variables)
 await requireFreePort(Number(variables.PORT || 3000), host).catch(({ message }: Error) => {
-  console.error(message)
+  printMessage(message)
   process.exit(1)
 })
 if (host === '127.0.0.1') {

@@ -1,24 +1,29 @@
 import { Keypair } from '@stellar/stellar-sdk'
 import { environment } from '#lib/config/environment.ts'
-import { DisclosureError } from '#lib/disclosure/disclosure-error.ts'
+import { readLatestLedger } from '#lib/disclosure/ledger-event.ts'
 import { loadProver, proverSettings } from '#lib/prover/node/loading.ts'
 import { announceProofs } from '#lib/prover/progress.ts'
+import { openNotes } from '#lib/sdk/own-notes.ts'
+import { readBatch } from '#lib/sdk/payees.ts'
 import { PayrollError } from '#lib/sdk/payroll-client.ts'
+import { RunError } from '#lib/sdk/run-error.ts'
 import { sponsorCall } from '#lib/sdk/sponsored-call.ts'
+import { reachLedger } from '#lib/stellar/ledger-error.ts'
 import { formatUnits, parseUnits } from '#lib/text/money.ts'
 import { syncBalance } from '#lib/wallet/balance.ts'
 import { buildMerge, buildTransfer, buildWithdraw } from '#lib/wallet/calls.ts'
 import { type Holder, openHolder } from '#lib/wallet/keys.ts'
-import type { SubmitCall } from '#lib/wallet/transaction.ts'
+import { MAX_RESOURCE_FEE, type SubmitCall } from '#lib/wallet/transaction.ts'
 import { authorize } from './client/delegated-disclosure.ts'
-import { DELEGATION_OPTIONS, DELEGATION_USAGE, delegationCommands } from './client/delegation-commands.ts'
-import { explainDisclosure } from './client/disclosure.ts'
+import { DELEGATION_OPTIONS, DELEGATION_USAGE, delegationCommands, notesOf } from './client/delegation-commands.ts'
+import { describeMoment, explainDisclosure } from './client/disclosure.ts'
 import { answerRequest } from './client/disclosure-answer.ts'
 import { NETWORK_OPTIONS, NETWORK_USAGE, openNetworkOf } from './client/network-options.ts'
 import { type ClientNetwork, enrol, requireFriendbot, sendAndWait } from './client/participants.ts'
 import { makeStatement } from './client/statements.ts'
-import { connectWallet, signInWithWallet } from './client/wallet-session.ts'
-import { messageOf, need, runCommands, type Values } from './process/command.ts'
+import { connectWallet, homeOf, signInWithWallet } from './client/wallet-session.ts'
+import { need, type Outcome, runCommands, type Values } from './process/command.ts'
+import { printMessage } from './process/output.ts'
 
 const USAGE = `Usage: npm run -s wallet -- <command> [options]
 
@@ -27,8 +32,9 @@ const USAGE = `Usage: npm run -s wallet -- <command> [options]
   session  --secret S…                  signs in with SEP-10; prints the session token
   balance  --secret S…                  what it can spend, and what it has received and not merged (test USDC)
   merge    --secret S…                  makes what it has received spendable
-  transfer --secret S… --to G… --amount 12.5
-                                        builds and signs a confidential transfer; prints the signedXDR, sends nothing
+  transfer --secret S… --to G… --amount 12.5 [--batch … --payout …]
+                                        builds and signs a confidential transfer; prints the signedXDR, sends nothing.
+                                        With a payout, the ledger shows its sender what it was for, and --notes too
   withdraw --secret S… --to G… --amount 12.5
                                         takes an amount out into the open, to an account that trusts the asset
   disclose --secret S… --request request.json [--hash …] --out bundle.json
@@ -40,13 +46,17 @@ const USAGE = `Usage: npm run -s wallet -- <command> [options]
                                         every payment received and sent; --to is excluded, and a session adds the names of
                                         its contractors
 ${DELEGATION_USAGE}
+  --max-fee XLM   the maximum resource fee of a call (${formatUnits(MAX_RESOURCE_FEE)}); a call that needs more is not signed
   --service URL   the payroll service (${environment().PUBLIC_URL}, from PUBLIC_URL or PORT)
+  --home-domain HOST
+                  the service's home domain (SEP-10), if --service names another address of it
 ${NETWORK_USAGE}`
 
 const OPTIONS = {
   secret: { type: 'string' },
   to: { type: 'string' },
   amount: { type: 'string' },
+  payout: { type: 'string' },
   request: { type: 'string' },
   hash: { type: 'string', multiple: true },
   out: { type: 'string' },
@@ -54,6 +64,8 @@ const OPTIONS = {
   format: { type: 'string' },
   session: { type: 'string' },
   ...DELEGATION_OPTIONS,
+  'home-domain': { type: 'string' },
+  'max-fee': { type: 'string' },
   service: { type: 'string', default: environment().PUBLIC_URL },
   ...NETWORK_OPTIONS,
 } as const
@@ -61,7 +73,7 @@ const OPTIONS = {
 type Given = Values<typeof OPTIONS>
 
 /** The client side on the command line: keys and amounts stay in this process. */
-const COMMANDS: Record<string, (given: Given) => Promise<string>> = {
+const COMMANDS: Record<string, (given: Given) => Promise<string | Outcome>> = {
   ...delegationCommands({ signerOf, proving }),
   new: (given) =>
     proving(given, async (network) => {
@@ -70,12 +82,14 @@ const COMMANDS: Record<string, (given: Given) => Promise<string>> = {
       return signer.secret()
     }),
   address: async (given) => signerOf(given).publicKey(),
-  session: async (given) => await signInWithWallet(given.service, signerOf(given)),
+  session: async (given) => await signInWithWallet(given.service, signerOf(given), homeOf(given)),
   balance: async (given) => {
     const signer = signerOf(given)
     const network = await openNetworkOf(given)
+    const latest = await reachLedger(readLatestLedger(network.rpc))
     const { spendable, receiving } = await syncBalance(network, openHolder(signer, network.token))
-    return `spendable ${formatUnits(spendable.value)}  received ${formatUnits(receiving.value)}`
+    const balances = `spendable ${formatUnits(spendable.value)}  received ${formatUnits(receiving.value)}`
+    return `${balances}\n${describeMoment(latest)}`
   },
   merge: async (given) => {
     const signer = signerOf(given)
@@ -83,7 +97,18 @@ const COMMANDS: Record<string, (given: Given) => Promise<string>> = {
     await sponsored(given, network, signer)((await buildMerge(network, signer)).signedXdr)
     return 'done'
   },
-  transfer: (given) => spending(given, async (network, ...of) => (await buildTransfer(network, ...of)).signedXdr),
+  transfer: (given) =>
+    spending(given, async (network, holder, payment) => {
+      const { payout } = given
+      if (payout === undefined) return (await buildTransfer(network, holder, payment)).signedXdr
+      const batch = need(given, 'batch')
+      const { payouts } = await readBatch(await connectWallet(given.service, holder.signer, homeOf(given)), batch)
+      const found = payouts.find(({ id, address }) => id === payout && address === payment.to)
+      if (!found) throw new RunError('list-differs', `batch ${batch} has no payout ${payout} to ${payment.to}`)
+      const note = { batch, address: payment.to, payout, at: new Date().toISOString() }
+      openNotes(holder, notesOf(given)).addPayout(note)
+      return (await buildTransfer(network, holder, { ...payment, purpose: payout })).signedXdr
+    }),
   withdraw: (given) =>
     spending(given, async (network, ...of) => send(network, (await buildWithdraw(network, ...of)).signedXdr)),
   disclose: async (given) => {
@@ -113,9 +138,9 @@ const COMMANDS: Record<string, (given: Given) => Promise<string>> = {
  * proofs go to standard error, so that standard output contains only the result.
  */
 async function proving(given: Given, command: (network: ClientNetwork) => Promise<string>): Promise<string> {
-  const prover = await loadProver(proverSettings(environment()), console.error)
+  const prover = await loadProver(proverSettings(environment()), printMessage)
   try {
-    return await command(await openNetworkOf(given, announceProofs(prover, 1, console.error)))
+    return await command(await openNetworkOf(given, announceProofs(prover, 1, printMessage)))
   } finally {
     await prover.destroy?.()
   }
@@ -140,12 +165,12 @@ type Payment = Parameters<typeof buildTransfer>[2]
 function sponsored(given: Given, network: ClientNetwork, signer: Keypair): SubmitCall {
   return async (signedXdr) => {
     try {
-      return await sponsorCall(await connectWallet(given.service, signer), signedXdr)
+      return await sponsorCall(await connectWallet(given.service, signer, homeOf(given)), signedXdr)
     } catch (error) {
       // The account pays the fee itself only if there is no service, or if it sponsors no calls.
       const reason = error instanceof TypeError ? 'no service responds' : 'the service sponsors no calls'
       if (!(error instanceof TypeError) && !(error instanceof PayrollError && error.status === 501)) throw error
-      console.error(`${reason}: the account pays the fee itself`)
+      printMessage(`${reason}: the account pays the fee itself`)
       return await sendAndWait(network, signedXdr)
     }
   }
@@ -164,9 +189,9 @@ await runCommands({
   usage: USAGE,
   options: OPTIONS,
   explain: (error, { network, service }) => {
-    if (error instanceof DisclosureError) return explainDisclosure(error)
     // Fetch throws a TypeError whose cause has the code of the broken connection.
-    if (!(error instanceof TypeError && error.cause instanceof Error && 'code' in error.cause)) return messageOf(error)
+    const isBroken = error instanceof TypeError && error.cause instanceof Error && 'code' in error.cause
+    if (!isBroken) return explainDisclosure(error)
     return `${error.message}\nNothing answers at ${network} or ${service}: --network and --service name others.`
   },
   commands: COMMANDS,

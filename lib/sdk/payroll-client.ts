@@ -11,7 +11,10 @@ export interface PayrollClientOptions {
   fetch?: (request: Request) => Promise<Response>
 }
 
-export type PayrollClient = Client<paths>
+export type PayrollClient = Client<paths> & {
+  /** the base address of the API, as given */
+  readonly baseUrl: string
+}
 
 /** An error response: `code` is for programs, `message` for people. */
 export class PayrollError extends Error {
@@ -52,7 +55,7 @@ export function createPayrollClient({ baseUrl, session, fetch }: PayrollClientOp
       if (!response.ok) throw new PayrollError(response, await bodyOf(response))
     },
   })
-  return client
+  return Object.assign(client, { baseUrl })
 }
 
 /** The body of a response: `const me = await take(client.GET('/me'))`. @throws PayrollError */

@@ -1,15 +1,18 @@
 import { readSeal, sealPayout } from '#lib/wallet/seal.ts'
 import { requireTrusted } from '#lib/wallet/trusted-relay.ts'
+import { patiently } from './patience.ts'
 import { type BatchState, type Payee, readBatch } from './payees.ts'
-import { type PayrollClient, PayrollError, take } from './payroll-client.ts'
+import { PayrollError, take } from './payroll-client.ts'
+import { findTaken } from './run-delegations.ts'
 import { RunError } from './run-error.ts'
 import type { Line, RunRequest } from './run-request.ts'
+import { readTerms } from './run-terms.ts'
 
 /** Adds the instructions of a draft, sealed for its channels, and locks it. */
 export async function makeReady(request: RunRequest): Promise<void> {
   const { client, batch, payees, say } = request
   const state = await readBatch(client, batch)
-  requireSame(state, payees)
+  requireSame(request, state)
   if (state.status !== 'draft') return
   const present = new Set(activeOf(state).map(({ contractorId }) => contractorId))
   const missing = payees.filter(({ contractor }) => !present.has(contractor))
@@ -30,55 +33,72 @@ export async function makeReady(request: RunRequest): Promise<void> {
   await take(client.POST('/batches/{id}/ready', { params }))
 }
 
-const activeOf = ({ payouts }: BatchState) => payouts.filter(({ status }) => status !== 'canceled')
+/** The payouts of a batch that are not canceled. */
+export const activeOf = ({ payouts }: BatchState) => payouts.filter(({ status }) => status !== 'canceled')
 
-/** @throws RunError `list-differs` if a payout is not in the list, or, once the batch is locked, a line of the list has no payout */
-function requireSame(state: BatchState, payees: readonly Payee[]): void {
+/**
+ * Requires that a batch has one payout for each line of the list. One that is canceled counts if it is noted as paid.
+ * @throws RunError `list-differs` if a payout is not in the list or a payee has two, or, once the batch is locked, none
+ */
+export function requireSame(
+  { payees, notes }: Pick<RunRequest, 'payees' | 'notes'>,
+  { status: batchStatus, payouts }: BatchState,
+): void {
   const listed = new Map(payees.map((payee) => [payee.contractor, payee]))
-  const active = activeOf(state)
-  for (const { contractorId, address, status } of active) {
+  const paid = notes.paid()
+  const present = new Set<string>()
+  for (const { id, contractorId, address, status } of payouts) {
+    if (status === 'canceled' && !paid.has(id)) continue
     const payee = listed.get(contractorId)
-    if (!payee) {
-      if (status !== 'paid') throw new RunError('list-differs', `the list of amounts lacks contractor ${contractorId}`)
-    } else if (status !== 'paid' && address !== payee.address) {
+    if (!payee && status === 'paid') continue
+    if (!payee) throw new RunError('list-differs', `the list of amounts lacks contractor ${contractorId}`)
+    if (present.has(contractorId)) throw new RunError('list-differs', `contractor ${contractorId} has two payouts`)
+    present.add(contractorId)
+    if (status !== 'paid' && address !== payee.address) {
       throw new RunError('list-differs', `the payout of contractor ${contractorId} goes to another address: ${address}`)
     }
   }
-  const paid = new Set(active.map(({ contractorId }) => contractorId))
-  const unpaid = payees.find(({ contractor }) => !paid.has(contractor))
-  if (state.status !== 'draft' && unpaid) {
+  const unpaid = payees.find(({ contractor }) => !present.has(contractor))
+  if (batchStatus !== 'draft' && unpaid) {
     throw new RunError('list-differs', `the batch has no payout of contractor ${unpaid.contractor}`)
   }
 }
 
-export const readTerms = (client: PayrollClient) => take(client.GET('/relay'))
-
-/** Chooses the channels for a run: the available ones that the employer's trusted document lists. */
-async function chooseChannels({ client, relay, channels }: RunRequest): Promise<string[]> {
+/**
+ * Chooses the channels for a run: the available ones that the employer's trusted document lists, and that have no delegation for
+ * another run.
+ * @throws RunError `no-channel`; WalletError `relay-unknown`
+ */
+export async function chooseChannels(request: RunRequest): Promise<string[]> {
+  const { client, relay, channels } = request
   const terms = await readTerms(client)
   await requireTrusted(relay, { publicKey: terms.publicKey, channels: [] })
-  const available = terms.channels.filter(({ available }) => available).map(({ address }) => address)
-  const chosen = available.slice(0, Math.min(channels, terms.maxChannels))
-  if (chosen.length === 0) throw new RunError('no-channel', 'no channel of the relay is available now')
+  const taken = await findTaken(request)
+  const available = terms.channels.filter(({ available, address }) => available && !taken.has(address))
+  const chosen = available.slice(0, Math.max(1, Math.min(channels, terms.maxChannels))).map(({ address }) => address)
+  if (chosen.length === 0) {
+    const others = [...new Set(taken.values())].map((other) => `; batch ${other} has a delegation to one`)
+    throw new RunError('no-channel', `no channel of the relay is available now${others.join('')}`)
+  }
   await requireTrusted(relay, { channels: chosen })
   return chosen
 }
 
 /** Seals an amount for a channel, and records the seal before anyone else has it. */
 async function seal(
-  { batch, relay, seals }: RunRequest,
+  { batch, relay, notes }: RunRequest,
   { contractor, amount }: Pick<Payee, 'contractor' | 'amount'>,
   channel: string,
 ): Promise<string> {
   const { publicKey } = await requireTrusted(relay, { channels: [channel] })
   const encryptedAmount = await sealPayout(publicKey, { batch, contractor, spender: channel }, amount)
-  seals.add({ batch, contractor, channel, amount }, encryptedAmount)
+  notes.addSeal({ batch, contractor, channel, amount }, encryptedAmount)
   return encryptedAmount
 }
 
 /** The line of a payout whose seal is this employer's own, for the amount of the list. */
 export function recognize(
-  { batch, payees, relay, seals }: Pick<RunRequest, 'batch' | 'payees' | 'relay' | 'seals'>,
+  { batch, payees, relay, notes }: Pick<RunRequest, 'batch' | 'payees' | 'relay' | 'notes'>,
   payout: BatchState['payouts'][number],
 ): Line | undefined {
   const { id, contractorId: contractor, encryptedAmount = '' } = payout
@@ -87,7 +107,7 @@ export function recognize(
   if (!payee || channel === undefined || !relay?.channels.includes(channel)) return undefined
   const { amount, address } = payee
   if (payout.address !== address) return undefined
-  if (!seals.recognizes({ batch, contractor, channel, amount }, encryptedAmount)) return undefined
+  if (!notes.recognizes({ batch, contractor, channel, amount }, encryptedAmount)) return undefined
   return { payout: id, contractor, address, channel, amount, encryptedAmount }
 }
 
@@ -95,7 +115,11 @@ export function recognize(
 export async function sealAgain(request: RunRequest, unpaid: BatchState['payouts']): Promise<Line[] | undefined> {
   const { client, batch, payees, say } = request
   const spenders = await chooseChannels(request)
-  const usable = new Set((await readTerms(client)).channels.filter((one) => one.available).map((one) => one.address))
+  const taken = await findTaken(request)
+  const { channels } = await readTerms(client)
+  const usable = new Set(
+    channels.flatMap(({ address, available }) => (available && !taken.has(address) ? [address] : [])),
+  )
   const kept = unpaid.flatMap((payout) => recognize(request, payout) ?? []).filter(({ channel }) => usable.has(channel))
   const others = unpaid.filter(({ id }) => !kept.some(({ payout }) => payout === id))
   if (others.length === 0) return kept
@@ -110,7 +134,9 @@ export async function sealAgain(request: RunRequest, unpaid: BatchState['payouts
   }
   const seals = replaced.map(({ payout: payoutId, encryptedAmount }) => ({ payoutId, encryptedAmount }))
   try {
-    await take(client.POST('/batches/{id}/seals', { params: { path: { id: batch } }, body: { seals } }))
+    await patiently(() =>
+      take(client.POST('/batches/{id}/seals', { params: { path: { id: batch } }, body: { seals } })),
+    )
   } catch (error) {
     if (error instanceof PayrollError && MAY_CHANGE.has(error.code)) return undefined
     throw error

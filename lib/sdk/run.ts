@@ -1,95 +1,126 @@
 import { formatUnits } from '#lib/text/money.ts'
-import { ensureEscrow, readOwnDelegations, revokeAll } from '#lib/wallet/escrow.ts'
+import { ensureEscrow, readOwnDelegations } from '#lib/wallet/escrow.ts'
 import { signManifest } from '#lib/wallet/manifest.ts'
 import { signerOf } from '#lib/wallet/signer.ts'
+import { findPaid, findPaidBefore, notePayouts, type PaidBefore } from './paid-payouts.ts'
+import { patiently } from './patience.ts'
 import { type BatchState, readBatch } from './payees.ts'
-import { type PayrollClient, PayrollError, take } from './payroll-client.ts'
+import { PayrollError, take } from './payroll-client.ts'
+import { requireOwnDelegation, revokeOwn } from './run-delegations.ts'
 import { RunError } from './run-error.ts'
 import { manifestOf } from './run-manifest.ts'
 import type { Line, RunRequest } from './run-request.ts'
-import { makeReady, readTerms, recognize, sealAgain } from './run-seals.ts'
+import { activeOf, chooseChannels, makeReady, recognize, requireSame, sealAgain } from './run-seals.ts'
+import { delegationLedgers } from './run-terms.ts'
 import { sponsorCall } from './sponsored-call.ts'
 
-/** How a run ended: how many payouts of the batch are paid, of how many that are not canceled. */
+/** How a run ended: how many payouts of the batch the ledger shows as paid, of how many that are not canceled. */
 export interface RunResult {
   paid: number
   payouts: number
 }
 
 /**
- * Seals, delegates, signs, starts a run and follows it. Each step first reads the state of the service, of the
- * ledger and of its own seals, so that a second call after an interruption continues without paying or delegating twice.
- * @throws RunError; WalletError `relay-unknown` before anything is sealed or delegated; PayrollError
+ * Seals, delegates, signs, starts a run and follows it. Each step first reads the state of the service, of the ledger and of the
+ * employer's notes, so that a second call after an interruption continues without paying or delegating twice. What the ledger shows
+ * as paid is not paid again, and only what it shows is called paid.
+ * @throws RunError; WalletError `relay-unknown` or `history-incomplete` before anything is sealed or delegated; PayrollError
  */
 export async function runBatch(request: RunRequest): Promise<RunResult> {
   const { client, batch } = request
-  await makeReady(request)
+  const read = async () => {
+    const state = await patiently(() => readBatch(client, batch))
+    requireSame(request, state)
+    return state
+  }
+  const before = await patiently(async () => findPaidBefore(request, activeOf(await read())))
+  notePayouts(request, activeOf(await read()))
+  await patiently(() => makeReady(request))
   for (let attempt = 1; ; attempt += 1) {
-    const { payouts } = await readBatch(client, batch)
-    const isLeft = payouts.some(({ status }) => status === 'ready' || status === 'failed')
-    if (!isLeft) break
-    if (await start(request, payouts)) break
+    const state = await read()
+    // Also what has been added since: nothing is signed that was not checked and noted.
+    notePayouts(request, activeOf(state))
+    const unpaid = state.payouts.filter(({ status }) => status === 'ready' || status === 'failed')
+    const known = unpaid.filter(({ id }) => before.paid.has(id))
+    if (known.length === unpaid.length) break
+    if (known.length > 0) await cancelPaid(request, known)
+    else if (await patiently(() => start(request, unpaid))) break
     if (attempt === STARTS) throw new RunError('not-started', 'the batch could not be started')
   }
-  await follow(request)
-  return await finish(request)
+  const failure = await follow(request)
+  return await finish(request, before, failure)
 }
-
-/**
- * How often the progress is read (ms), and how many times a failed batch may stay failed while its channels are taken.
- */
-const POLL_MS = 500
-const STILL_POLLS = 120
-
-/** Shows the progress of the batch until it ends. A failed batch stays failed until its next run pays something. */
-async function follow({ client, batch, seals, say }: RunRequest): Promise<void> {
-  let last = ''
-  for (let still = 0; still < STILL_POLLS; still += 1) {
-    const progress = await take(client.GET('/batches/{id}/status', { params: { path: { id: batch } } }))
-    const { status, settledCount, failedCount, payoutCount } = progress
-    const line = `${status}: ${settledCount} of ${payoutCount} paid${failedCount > 0 ? `, ${failedCount} failed` : ''}`
-    if (line !== last) say(line)
-    if (status === 'completed') return
-    if (status === 'failed') {
-      const own = new Set(seals.channelsOf(batch))
-      const { channels } = await readTerms(client)
-      if (channels.every(({ address, available }) => available || !own.has(address))) return
-    }
-    if (line !== last || status !== 'failed') still = 0
-    last = line
-    await new Promise((resolve) => setTimeout(resolve, POLL_MS))
-  }
-}
-
-/** A new delegation lasts this many margins beyond twice the time of its payouts: half an hour. */
-const MARGINS = 10
 
 /** How many times the terms may change while a run is being prepared. */
 const STARTS = 3
 
-const submitTo = (client: PayrollClient) => (signedXdr: string) => sponsorCall(client, signedXdr)
+/**
+ * Cancels payouts that the ledger shows as paid: a run covers every payout that the service calls unpaid. While payments are stopped,
+ * no channel is available, and the service may yet find them.
+ */
+async function cancelPaid(request: RunRequest, payouts: BatchState['payouts']): Promise<void> {
+  const { client, say } = request
+  await chooseChannels(request)
+  for (const { id } of payouts) {
+    say(`Payout ${id} is paid on the ledger, which the service does not know: it is canceled there`)
+    await patiently(() => client.DELETE('/payouts/{id}', { params: { path: { id } } })).catch((error: unknown) => {
+      // An earlier attempt has canceled it.
+      if (!(error instanceof PayrollError && error.code === 'payout-sent')) throw error
+    })
+  }
+}
+
+/** How often the progress is read (ms), and how many times a failed batch may stay failed without a run while its channels are taken. */
+const POLL_MS = 500
+const STILL_POLLS = 120
+
+/** Shows the progress of the batch until its run ends; resolves to why the run failed, if it did. */
+async function follow({ client, batch, say }: RunRequest): Promise<RunError | undefined> {
+  let last = ''
+  for (let still = 0; still < STILL_POLLS; still += 1) {
+    const progress = await patiently(() =>
+      take(client.GET('/batches/{id}/status', { params: { path: { id: batch } } })),
+    )
+    const { status, settledCount, failedCount, payoutCount, run } = progress
+    const failed = failedCount > 0 ? `, ${failedCount} failed` : ''
+    const line = `The service says: ${status}, ${settledCount} of ${payoutCount} paid${failed}`
+    if (line !== last) say(line)
+    if (run?.status === 'failed') {
+      const code = run.code === undefined ? '' : ` (${run.code})`
+      return new RunError('run-failed', `the run ended: ${run.error ?? 'the service names no reason'}${code}`, run.code)
+    }
+    if (run?.status === 'completed' || status === 'completed') return undefined
+    if (line !== last || run?.status === 'running') still = 0
+    last = line
+    await new Promise((resolve) => setTimeout(resolve, POLL_MS))
+  }
+  return undefined
+}
 
 /** Starts the run, after seals and delegations are in place. False if something has changed in the meantime. */
-async function start(request: RunRequest, payouts: BatchState['payouts']): Promise<boolean> {
-  const { client, deployment, holder, batch, say } = request
-  const unpaid = payouts.filter(({ status }) => status === 'ready' || status === 'failed')
+async function start(request: RunRequest, unpaid: BatchState['payouts']): Promise<boolean> {
+  const { client, deployment, holder, batch, notes, say } = request
   const sealed = unpaid.flatMap((payout) => recognize(request, payout) ?? [])
   // While a run is unfinished, nothing may be sealed or delegated again: it needs both. The service says whether one is.
   if (sealed.length === unpaid.length && (await tryStart(request, sealed))) return true
   const lines = await sealAgain(request, unpaid)
   if (!lines) return false
-  const { marginLedgers: margin, ledgersPerPayout } = await readTerms(client)
-  for (const [channel, part] of Map.groupBy(lines, (line) => line.channel)) {
-    const needed = ledgersPerPayout * part.length
+  const parts = Map.groupBy(lines, (line) => line.channel)
+  // A signature over lines of another channel may still be used there, as long as its escrow exists.
+  await revokeOwn(request, new Set(parts.keys()))
+  for (const [channel, part] of parts) {
     const escrow = {
       spender: channel,
       amount: part.reduce((sum, { amount }) => sum + amount, 0n),
-      // Half of the margin may pass while a command is interrupted and repeated, without a new delegation.
-      leastLedgers: needed + Math.ceil(margin / 2),
-      // The margin is minutes, and the relay may be busy with other runs or be restarted.
-      ledgers: MARGINS * margin + 2 * needed,
+      ...(await delegationLedgers(request, part.length)),
     }
-    await ensureEscrow(deployment, holder, escrow, { submit: submitTo(client), say })
+    await ensureEscrow(deployment, holder, escrow, {
+      submit: (signedXdr) => sponsorCall(client, signedXdr),
+      say,
+      use: (liveUntilLedger) => requireOwnDelegation(request, { channel, liveUntilLedger }),
+      note: (liveUntilLedger) => notes.addDelegation({ batch, channel, liveUntilLedger }),
+      named: notes.delegations().flatMap((one) => (one.channel === channel ? [one.liveUntilLedger] : [])),
+    })
   }
   say(`Starting the run of batch ${batch}`)
   return await tryStart(request, lines)
@@ -114,7 +145,9 @@ async function tryStart(request: RunRequest, lines: readonly Line[]): Promise<bo
   const signed = isShort ? { ...manifest, payouts: [] } : manifest
   const signature = await signManifest(signerOf(holder.signer), signed)
   try {
-    await take(client.POST('/batches/{id}/run', { params: { path: { id: batch } }, body: { signature } }))
+    await patiently(() =>
+      take(client.POST('/batches/{id}/run', { params: { path: { id: batch } }, body: { signature } })),
+    )
     return true
   } catch (error) {
     if (!(error instanceof PayrollError) || error.code !== 'run-not-ready') throw error
@@ -123,21 +156,57 @@ async function tryStart(request: RunRequest, lines: readonly Line[]): Promise<bo
   }
 }
 
-/** Returns the rest, and reports the payments. */
-async function finish({ deployment, client, holder, batch, seals, revokes, say }: RunRequest): Promise<RunResult> {
-  const { payouts } = await readBatch(client, batch)
+/** How long (ms) the ledger's events may take to show what the service has seen. */
+const SEEN_MS = 60_000
+
+/**
+ * Returns the rest, and reports the payments that the ledger shows: of each line of the list.
+ * @param failure why the run ended before everything was paid
+ */
+async function finish(request: RunRequest, before: PaidBefore, failure: RunError | undefined): Promise<RunResult> {
+  const { client, batch, payees, revokes, say } = request
+  const { payouts } = await patiently(() => readBatch(client, batch))
   for (const { id, status, error } of payouts) if (status === 'failed') say(`Payout ${id} failed: ${error}`)
-  if (revokes) {
-    const returned = await revokeAll(deployment, holder, seals.channelsOf(batch), submitTo(client))
-    say(`Revoked: ${formatUnits(returned)} returned`)
+  const seen = seePaid(request, payouts, before)
+  // The escrow is taken back even if the ledger cannot be read.
+  await seen.catch(() => undefined)
+  const returned = revokes ? revokeOwn(request) : Promise.resolve(undefined)
+  await returned.catch(() => undefined)
+  const paid = await seen
+  const paidContractors = new Set(payouts.flatMap(({ id, contractorId }) => (paid.has(id) ? [contractorId] : [])))
+  const result = {
+    paid: payees.filter(({ contractor }) => paidContractors.has(contractor)).length,
+    payouts: payees.length,
   }
-  const paid = payouts.filter(({ status }) => status === 'paid').length
-  const active = payouts.filter(({ status }) => status !== 'canceled')
+  const ofAll = `${result.paid} of ${result.payouts} payouts are paid`
+  const amount = await returned.catch((error: unknown) => {
+    say(`${ofAll}. The rest of the escrow was not returned:`)
+    throw error
+  })
+  if (amount !== undefined) say(`Revoked: ${formatUnits(amount)} returned`)
+  if (result.paid === result.payouts) return result
+  const unseen = payouts.filter(({ id, status }) => status === 'paid' && !paid.has(id))
+  if (unseen.length > 0) {
+    const lines = unseen.map(({ id, txHash }) => `payout ${id}, transaction ${txHash ?? 'unnamed'}`)
+    const claim = `the service says that ${unseen.length} payouts are paid, and the ledger does not show it`
+    throw new RunError('not-on-ledger', `${claim}:\n${lines.join('\n')}`)
+  }
   const failed = payouts.filter(({ status }) => status === 'failed').length
-  if (failed > 0)
-    throw new RunError(
-      'payouts-failed',
-      `${failed} of ${active.length} payouts failed: run the batch again to pay them`,
-    )
-  return { paid, payouts: active.length }
+  if (failed > 0) {
+    const problem = `${failed} of ${result.payouts} payouts failed: run the batch again to pay them`
+    throw new RunError('payouts-failed', problem, failure?.reason)
+  }
+  if (failure) throw new RunError(failure.code, `${failure.message}; ${ofAll}`, failure.reason)
+  throw new RunError('not-started', `${ofAll}, and no run pays the others: run the batch again`)
+}
+
+/** Reads the ledger until it shows the payouts that the service calls paid, for as long as its nodes may lag. */
+async function seePaid(request: RunRequest, payouts: BatchState['payouts'], before: PaidBefore) {
+  const deadline = Date.now() + (request.seenMs ?? SEEN_MS)
+  for (;;) {
+    const paid = await patiently(() => findPaid(request, payouts, before))
+    const isSeen = payouts.every(({ id, status }) => status !== 'paid' || paid.has(id))
+    if (isSeen || Date.now() > deadline) return paid
+    await new Promise((resolve) => setTimeout(resolve, 4 * POLL_MS))
+  }
 }

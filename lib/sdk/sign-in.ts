@@ -1,23 +1,83 @@
-import { TransactionBuilder } from '@stellar/stellar-sdk'
+import { StellarToml, StrKey, TransactionBuilder, WebAuth } from '@stellar/stellar-sdk'
 import type { Signer } from '#lib/wallet/signer.ts'
 import { WalletError } from '#lib/wallet/wallet-error.ts'
 import { type PayrollClient, take } from './payroll-client.ts'
 
+export interface SignInOptions {
+  /**
+   * The service's home domain, a host with an optional port, if the client's `baseUrl` names another address of it. By
+   * default the host of `baseUrl`. That address can then sign in to this service as the account.
+   */
+  homeDomain?: string | undefined
+}
+
 /**
- * Signs in with a wallet (SEP-10): the signer signs the service's challenge. Resolves to the session token.
- * @throws PayrollError; WalletError `malformed` for a challenge that the ledger could apply
+ * Signs in with a wallet (SEP-10): the signer signs a challenge of the service at the client's `baseUrl`, whose
+ * `/.well-known/stellar.toml`, read with the global `fetch`, names the key that signs its challenges. Resolves to the session
+ * token.
+ * @throws PayrollError; WalletError `challenge-invalid` for a challenge of another service, or one that is more than a challenge
  */
-export async function signIn(client: PayrollClient, signer: Signer): Promise<string> {
+export async function signIn(client: PayrollClient, signer: Signer, options: SignInOptions = {}): Promise<string> {
   const query = { account: signer.address }
   const challenge = await take(client.GET('/auth/sep10/challenge', { params: { query } }))
-  const { network_passphrase: networkPassphrase } = challenge
-  const transaction = TransactionBuilder.fromXdr(challenge.transaction, networkPassphrase)
-  if (!('sequence' in transaction) || transaction.sequence !== '0') {
-    throw new WalletError(
-      'malformed',
-      'the challenge has a sequence number, so it could be a payment: it is not signed',
-    )
-  }
-  const signed = await signer.signTransaction(challenge.transaction, { networkPassphrase })
+  await requireOwn(client, signer, challenge, options)
+  const { transaction, network_passphrase: networkPassphrase } = challenge
+  const signed = await signer.signTransaction(transaction, { networkPassphrase })
   return (await take(client.POST('/auth/sep10/verify', { body: { transaction: signed } }))).session
+}
+
+interface Challenge {
+  transaction: string
+  network_passphrase: string
+}
+
+/**
+ * Checks a challenge as SEP-10 requires of clients: otherwise a service could forward one of another service, and sign in
+ * there as the account. @throws WalletError `challenge-invalid`
+ */
+async function requireOwn(client: PayrollClient, signer: Signer, challenge: Challenge, options: SignInOptions) {
+  const { origin, host, protocol } = new URL(client.baseUrl, globalThis.location?.href)
+  const { homeDomain = host } = options
+  const invalid = (reason: string, cause?: unknown) =>
+    new WalletError('challenge-invalid', `the sign-in challenge of ${origin} is not signed: ${reason}`, { cause })
+  const toml = `${origin}/.well-known/stellar.toml`
+  const { SIGNING_KEY: key } = await StellarToml.Resolver.resolve(host, { allowHttp: protocol === 'http:' }).catch(
+    (cause: unknown) => {
+      throw invalid(`${toml} cannot be read`, cause)
+    },
+  )
+  if (typeof key !== 'string' || !StrKey.isValidEd25519PublicKey(key)) throw invalid(`${toml} names no SIGNING_KEY`)
+  const { transaction, network_passphrase } = challenge
+  let read: ReturnType<typeof WebAuth.readChallengeTx>
+  try {
+    read = WebAuth.readChallengeTx(transaction, key, network_passphrase, homeDomain, homeDomain)
+  } catch (cause) {
+    const other = domainsOf(challenge).find((domain) => domain !== homeDomain)
+    if (other === undefined) throw invalid(cause instanceof Error ? cause.message : String(cause), cause)
+    const advice = 'if this address is that service’s, name it as homeDomain (--home-domain)'
+    throw invalid(`it is for ${JSON.stringify(other)}, not for ${JSON.stringify(homeDomain)}; ${advice}`, cause)
+  }
+  // The SDK leaves these to its caller.
+  const { tx, clientAccountID, memo } = read
+  if (clientAccountID !== signer.address) throw invalid('it is for another account')
+  if (memo !== null) throw invalid('it has a memo')
+  const [, ...others] = tx.operations
+  if (others.some(({ source }) => source !== key)) throw invalid('it has an operation of another account')
+  if (domainsOf(challenge).length < 2) throw invalid('it has no web_auth_domain')
+}
+
+/** The home domain and the web_auth_domains that a transaction names. */
+function domainsOf({ transaction, network_passphrase }: Challenge): string[] {
+  try {
+    const [first, ...others] = TransactionBuilder.fromXdr(transaction, network_passphrase).operations
+    const home = first?.type === 'manageData' ? [first.name.replace(/ auth$/, '')] : []
+    const web = others.flatMap((operation) =>
+      operation.type === 'manageData' && operation.name === 'web_auth_domain' && operation.value
+        ? [new TextDecoder().decode(operation.value)]
+        : [],
+    )
+    return [...home, ...web]
+  } catch {
+    return []
+  }
 }

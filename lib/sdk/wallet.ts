@@ -35,11 +35,19 @@ export { type SealBinding, sealPayout } from '#lib/wallet/seal.ts'
 export { keypairSigner, type Signer } from '#lib/wallet/signer.ts'
 export type { CallOptions, SignedCall, SubmitCall } from '#lib/wallet/transaction.ts'
 export { WalletError, type WalletErrorCode } from '#lib/wallet/wallet-error.ts'
-export { type OwnSeals, openSeals, type SealedPayment, type SealStore } from './own-seals.ts'
-export { type AmountRow, matchPayees, type Payee } from './payees.ts'
+export {
+  type NotedDelegation,
+  type NotedPayout,
+  type NoteStore,
+  type OwnNotes,
+  openNotes,
+  type SealedPayment,
+} from './own-notes.ts'
+export { type OwnPayment, type OwnPayments, readOwnPayments } from './own-payments.ts'
+export { type AmountRow, matchPayees, type NewPayee, type Payee } from './payees.ts'
 export { type RunResult, runBatch } from './run.ts'
 export { RunError, type RunErrorCode } from './run-error.ts'
 export type { RunRequest } from './run-request.ts'
 export { openSep43Signer, type Sep43Wallet } from './sep43.ts'
-export { signIn } from './sign-in.ts'
+export { type SignInOptions, signIn } from './sign-in.ts'
 export { sponsorCall } from './sponsored-call.ts'

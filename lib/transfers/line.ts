@@ -115,7 +115,7 @@ export async function closeJob(tx: Database, job: string, now: Date): Promise<vo
   const error = unpaid && `transfer ${unpaid.position}: ${describeLineError(unpaid.error ?? '')}`
   const [closed] = await tx
     .update(relayJobs)
-    .set(error ? { status: 'failed', endedAt: now, error } : { status: 'completed', endedAt: now })
+    .set(error ? { status: 'failed', endedAt: now, error, code: unpaid.error } : { status: 'completed', endedAt: now })
     .where(and(eq(relayJobs.id, job), eq(relayJobs.status, 'running')))
     .returning({ account: relayJobs.userSub, day: relayJobs.quotaDay })
   if (closed) await releaseUnsent(tx, [{ id: job, ...closed }])

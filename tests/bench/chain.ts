@@ -1,7 +1,8 @@
-import { Address, Operation, type Transaction, TransactionBuilder, xdr } from '@stellar/stellar-sdk'
+import { type Transaction, TransactionBuilder, type xdr } from '@stellar/stellar-sdk'
 import { sendAndWait, type TestNetwork } from '#lib/cli/client/participants.ts'
 import { buildTransfer, proveTransferAhead } from '#lib/wallet/calls.ts'
 import { NOTHING } from '#lib/wallet/commitment.ts'
+import { invoke } from '#lib/wallet/invocation.ts'
 import type { Holder } from '#lib/wallet/keys.ts'
 import { buildCall, signCall, simulateCall } from '#lib/wallet/transaction.ts'
 
@@ -11,7 +12,7 @@ const SECONDS = 300
 /**
  * Transfers of zero from one account to another, signed with consecutive sequence numbers, base64. Each is proved from
  * the balance after the previous one. Only the first can be simulated: the others touch the same entries, so they reuse
- * its resources, and their authorization is what simulation would have recorded.
+ * its resources.
  */
 export async function prepareChain(network: TestNetwork, payer: Holder, to: string, length: number): Promise<string[]> {
   // The first transfer of new accounts pays for a longer lifetime of their entries, which must not be declared again.
@@ -24,17 +25,13 @@ export async function prepareChain(network: TestNetwork, payer: Holder, to: stri
   while (chain.length < length) {
     const { name, args, next } = await proveTransferAhead(network, payer, { to, amount: 0n, opening })
     const options = { seconds: SECONDS }
-    const call = { contract: network.token, function: name, args }
+    const operation = invoke(network, name, args)
     if (resources) {
-      const operation = Operation.invokeContractFunction({
-        ...call,
-        auth: [authorizeAsSource(network.token, name, args)],
-      })
       const bare = buildCall(network, source, operation, options)
       const transaction = TransactionBuilder.cloneFrom(bare).setSorobanData(resources).build()
       chain.push((await signCall(transaction, payer.signer)).signedXdr)
     } else {
-      const transaction = await simulateCall(network, source, Operation.invokeContractFunction(call), options)
+      const transaction = await simulateCall(network, source, operation, options)
       chain.push((await signCall(transaction, payer.signer)).signedXdr)
       resources = resourcesOf(transaction)
     }
@@ -49,21 +46,4 @@ function resourcesOf(transaction: Transaction): xdr.SorobanTransactionData {
     throw new Error('the transaction declares no resources')
   }
   return envelope.v1.tx.ext.sorobanData
-}
-
-/**
- * The authorization that simulation records for a call of the source account that calls no further contract in its
- * name.
- */
-function authorizeAsSource(token: string, functionName: string, args: xdr.ScVal[]): xdr.SorobanAuthorizationEntry {
-  const contractAddress = new Address(token).toScAddress()
-  return new xdr.SorobanAuthorizationEntry({
-    credentials: xdr.SorobanCredentials.sorobanCredentialsSourceAccount(),
-    rootInvocation: new xdr.SorobanAuthorizedInvocation({
-      function: xdr.SorobanAuthorizedFunction.sorobanAuthorizedFunctionTypeContractFn(
-        new xdr.InvokeContractArgs({ contractAddress, functionName, args }),
-      ),
-      subInvocations: [],
-    }),
-  })
 }

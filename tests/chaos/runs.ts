@@ -2,12 +2,13 @@ import type { Keypair } from '@stellar/stellar-sdk'
 import { sendAndWait, type TestNetwork } from '#lib/cli/client/participants.ts'
 import { signRun } from '#lib/cli/client/run-signature.ts'
 import { sponsorTransfer } from '#lib/cli/client/wallet-session.ts'
-import { type OwnSeals, openSeals } from '#lib/sdk/own-seals.ts'
+import { type OwnNotes, openNotes } from '#lib/sdk/own-notes.ts'
 import { type BatchState, type Payee, readBatch } from '#lib/sdk/payees.ts'
 import { createPayrollClient, type PayrollClient, PayrollError, take } from '#lib/sdk/payroll-client.ts'
 import { runBatch } from '#lib/sdk/run.ts'
 import type { RunRequest } from '#lib/sdk/run-request.ts'
-import { makeReady, readTerms } from '#lib/sdk/run-seals.ts'
+import { makeReady } from '#lib/sdk/run-seals.ts'
+import { readTerms } from '#lib/sdk/run-terms.ts'
 import { sponsorCall } from '#lib/sdk/sponsored-call.ts'
 import { syncBalance } from '#lib/wallet/balance.ts'
 import { buildDeposit, buildMerge, buildTransfer } from '#lib/wallet/calls.ts'
@@ -43,7 +44,7 @@ interface RunBatch {
 export interface RunEmployer {
   payer: SignedInPayer
   contractors: readonly Contractor[]
-  seals: OwnSeals
+  notes: OwnNotes
   batches: RunBatch[]
   /** whether its client is preparing or following a run: the list of amounts is used by one client at a time */
   isAtWork: boolean
@@ -51,8 +52,8 @@ export interface RunEmployer {
 
 export function openRunEmployer(payer: SignedInPayer, contractors: readonly Contractor[]): RunEmployer {
   const lines: string[] = []
-  const seals = openSeals(payer, { read: () => lines, append: (line) => void lines.push(line) })
-  return { payer, contractors, seals, batches: [], isAtWork: false }
+  const notes = openNotes(payer, { read: () => lines, append: (line) => void lines.push(line) })
+  return { payer, contractors, notes, batches: [], isAtWork: false }
 }
 
 /** The amount that a payout owes, and to whom. */
@@ -153,7 +154,7 @@ export function openRuns({ network, relay, issuer, employers, bases, isIncomplet
   /** Starts a run whose delegations are one unit short, or end while it is in progress. */
   async function runTightly(request: RunRequest, missing: bigint): Promise<void> {
     await makeReady(request)
-    const { client, holder, batch, payees, seals, say } = request
+    const { client, holder, batch, payees, notes, say } = request
     const { payouts } = await readBatch(client, batch)
     const { ledgersPerPayout, marginLedgers } = await readTerms(client)
     const unpaid = payouts.filter(isUnpaid)
@@ -162,9 +163,13 @@ export function openRuns({ network, relay, issuer, employers, bases, isIncomplet
       const amount = payees.filter(isOfPart).reduce((sum, payee) => sum + payee.amount, -missing)
       const leastLedgers = ledgersPerPayout * part.length
       const escrow = { spender, amount, leastLedgers, ledgers: Math.max(leastLedgers, marginLedgers) + TIGHT }
-      await ensureEscrow(network, holder, escrow, { submit: (call) => sponsorCall(client, call), say })
+      await ensureEscrow(network, holder, escrow, {
+        submit: (call) => sponsorCall(client, call),
+        say,
+        note: (liveUntilLedger) => notes.addDelegation({ batch, channel: spender, liveUntilLedger }),
+      })
     }
-    const { signature } = JSON.parse(await signRun(request, { payees, seals })) as { signature: string }
+    const { signature } = JSON.parse(await signRun(request, payees)) as { signature: string }
     await take(client.POST('/batches/{id}/run', { params: { path: { id: batch } }, body: { signature } }))
   }
 
@@ -224,7 +229,7 @@ export function openRuns({ network, relay, issuer, employers, bases, isIncomplet
 
     async function run(): Promise<void> {
       const { employer, client, batch: existing } = anyone()
-      const { payer, contractors, seals, batches } = employer
+      const { payer, contractors, notes, batches } = employer
       if (employer.isAtWork) throw new Error('at work')
       employer.isAtWork = true
       try {
@@ -246,7 +251,9 @@ export function openRuns({ network, relay, issuer, employers, bases, isIncomplet
           relay,
           batch: batch.id,
           payees: batch.payees.filter((payee) => !isCanceled(payee)),
-          seals,
+          notes,
+          // Its own transfers are not all for payouts.
+          assumesUnpaid: true,
           channels: 1 + random(2),
           revokes: random(3) === 0,
           say: () => undefined,
@@ -275,7 +282,7 @@ export function openRuns({ network, relay, issuer, employers, bases, isIncomplet
       const before = batch.transfers.get(payout.id)
       if (!before || (await isLost(before))) {
         const { spendable: opening } = await syncBalance(network, payer)
-        const transfer = { to: payee.address, amount: payee.amount, opening }
+        const transfer = { to: payee.address, amount: payee.amount, opening, purpose: payout.id }
         const { hash, signedXdr } = await buildTransfer(network, payer, transfer, { seconds: 11 + random(5) })
         // Another client of this employer may have signed in the meantime.
         if (batch.transfers.get(payout.id) !== before || isIncomplete()) return
@@ -294,7 +301,13 @@ export function openRuns({ network, relay, issuer, employers, bases, isIncomplet
 
     async function revoke(): Promise<void> {
       const { employer, client, batch } = anyone()
-      if (batch) await revokeAll(network, employer.payer, employer.seals.channelsOf(batch.id), submitTo(client))
+      if (batch)
+        await revokeAll(
+          network,
+          employer.payer,
+          employer.notes.delegations().filter((one) => one.batch === batch.id),
+          submitTo(client),
+        )
     }
 
     async function merge(): Promise<void> {

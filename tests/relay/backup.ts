@@ -15,6 +15,7 @@ const TABLES = [
   'sponsor_floats',
   'archive_streams',
   'archive_ranges',
+  'archive_final_ranges',
   'archive_events',
   'archive_event_accounts',
   'archive_payloads',

@@ -14,6 +14,7 @@ import { accountKey } from '#lib/stellar/confidential-token.ts'
 import { buildDeposit, buildRegister } from '#lib/wallet/calls.ts'
 import { openHolder } from '#lib/wallet/keys.ts'
 import { keyIdOf } from '#lib/wallet/seal.ts'
+import { MAX_RESOURCE_FEE } from '#lib/wallet/transaction.ts'
 import { captureLog } from '../support/console.ts'
 import type { Call, Fault } from '../support/fault-proxy.ts'
 import { expectJobPaidOnce } from '../support/paid-once.ts'
@@ -82,6 +83,19 @@ test('never fails a line because of responses from a lagging node', async () => 
   })
   await expectPaid(await post(7), 7n)
   expect(stale).toBe(20)
+})
+
+test('signs no transfer that needs a resource fee above SPONSOR_MAX_FEE', async () => {
+  await using _relay = await fixture.relay({ times: OFTEN })
+  const { client, post } = await signUp()
+  // The wallet adds a margin to this.
+  const minResourceFee = String(MAX_RESOURCE_FEE)
+  fixture.ledger.proxy.rule((call) =>
+    simulatesTransfer(call) ? { rewrite: (simulation) => ({ ...simulation, minResourceFee }) } : 'pass',
+  )
+  const job = await post(7)
+  expect(await fixture.ended(client, job)).toMatchObject({ status: 'failed' })
+  expect(await fixture.linesOf(job)).toMatchObject([{ state: 'failed', error: 'resource-fee-cap' }])
 })
 
 test('keeps a channel’s stored balance after a failed simulation when the RPC has lost its events', async () => {

@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 import { runBatch } from '#lib/sdk/run.ts'
 
 import {
+  call,
   callsOf,
   expectPaidOnce,
   interruptAt,
@@ -48,3 +49,14 @@ test.each([1, 2, 3, 4, 5])(
     expect(await callsOf(payroll)).toEqual(calls)
   },
 )
+
+test('says that a call has not been applied which the service only claims', async () => {
+  const payroll = await prepare()
+  const claiming = async (request: Request): Promise<Response> => {
+    if (request.method === 'POST' && request.url.endsWith('/calls')) {
+      return Response.json({ hash: 'ab'.repeat(32), status: 'SUCCESS' })
+    }
+    return await call(request)
+  }
+  await expect(requestOf(payroll, claiming).then(runBatch)).rejects.toMatchObject({ code: 'not-applied' })
+})

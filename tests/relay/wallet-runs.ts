@@ -3,10 +3,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect } from 'vitest'
 import { readAmounts } from '#lib/cli/client/amounts-file.ts'
+import { notesFile } from '#lib/cli/client/notes-file.ts'
 import { endow, sendAndWait } from '#lib/cli/client/participants.ts'
-import { sealsFile } from '#lib/cli/client/seals-file.ts'
 import { publicHalf } from '#lib/config/relay-key.ts'
-import { openSeals } from '#lib/sdk/own-seals.ts'
+import { openNotes } from '#lib/sdk/own-notes.ts'
 import { matchPayees } from '#lib/sdk/payees.ts'
 import { createPayrollClient } from '#lib/sdk/payroll-client.ts'
 import type { RunRequest } from '#lib/sdk/run-request.ts'
@@ -36,7 +36,7 @@ export function serveWalletRuns(): void {
     call = async (request) => {
       const response = await api(request)
       if (!request.url.endsWith('/relay') || !response.ok) return response
-      return Response.json({ ...(await response.json()), marginLedgers: 50_000 })
+      return Response.json({ ...(await response.json()), marginLedgers: 10_000 })
     }
     payees = [await service.payee(), await service.payee(), await service.payee()]
     relay = await service.relay()
@@ -115,14 +115,15 @@ export async function requestOf(
 ): Promise<RunRequest> {
   const { employer, batch, list, file } = payroll
   const client = createPayrollClient({ baseUrl: 'http://localhost:3000/api', session: employer.session, fetch })
+  const notes = openNotes(employer, notesFile(file))
   return {
     deployment: service.ledger.network,
     client,
     holder: employer,
     relay: { publicKey: publicHalf(service.key), channels: service.channels.map((channel) => channel.publicKey()) },
     batch,
-    payees: await matchPayees(client, readAmounts(list)),
-    seals: openSeals(employer, sealsFile(file)),
+    payees: await matchPayees(client, readAmounts(list), notes),
+    notes,
     channels: 2,
     revokes: true,
     say: () => undefined,

@@ -7,7 +7,7 @@ const STREAMS = `archive_streams AS streams`
 
 /** One event of the token per ledger, and one of a registry per 100. Every second event names the largest employer. */
 export function* archivedEvents(token: string, events: number): Generator<string> {
-  yield `TRUNCATE archive_streams, archive_ranges, archive_events, archive_event_accounts, archive_payloads`
+  yield `TRUNCATE archive_streams, archive_ranges, archive_final_ranges, archive_events, archive_event_accounts, archive_payloads`
   yield `INSERT INTO archive_streams (token, contract, role, generation)
     VALUES ('${token}', '${token}', 'token', repeat('a', 64)), ('${token}', 'a registry', 'registry', NULL)`
   // No RPC has ledger 0, or closes a lower ledger after the last one: that would be another network.

@@ -135,6 +135,13 @@ test('the wallet delegates once, keeps a sufficient delegation, and returns the 
   await expect(ensureEscrow(network, payer, { ...escrow, amount: 101n }, means)).rejects.toMatchObject({
     code: 'balance-too-low',
   })
-  expect(await revokeAll(network, payer, [channel.address], means.submit)).toBe(0n)
+  expect(
+    await revokeAll(
+      network,
+      payer,
+      [{ channel: channel.address, liveUntilLedger: second?.liveUntilLedger ?? 0 }],
+      means.submit,
+    ),
+  ).toBe(0n)
   expect((await readOwnDelegations(network, payer, [channel.address])).delegations).toEqual([])
 })

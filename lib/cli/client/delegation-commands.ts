@@ -1,13 +1,15 @@
 import { readFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
 import type { Keypair } from '@stellar/stellar-sdk'
 import { z } from 'zod'
-import { openSeals } from '#lib/sdk/own-seals.ts'
-import { matchPayees, type Payee } from '#lib/sdk/payees.ts'
-import type { PayrollClient } from '#lib/sdk/payroll-client.ts'
+import { openNotes } from '#lib/sdk/own-notes.ts'
+import { matchPayees, type NewPayee, type Payee } from '#lib/sdk/payees.ts'
 import { runBatch } from '#lib/sdk/run.ts'
+import type { RunRequest } from '#lib/sdk/run-request.ts'
 import { sponsorCall } from '#lib/sdk/sponsored-call.ts'
 import { readSource } from '#lib/setup/document.ts'
 import { formatUnits, parseUnits } from '#lib/text/money.ts'
+import { onOneLine } from '#lib/text/printable.ts'
 import { syncBalance } from '#lib/wallet/balance.ts'
 import { buildDelegation, buildRevocation } from '#lib/wallet/calls.ts'
 import { RELAY_DOCUMENT, type RelayDocument } from '#lib/wallet/deployment.ts'
@@ -17,12 +19,13 @@ import { sealPayout } from '#lib/wallet/seal.ts'
 import { requireTrusted } from '#lib/wallet/trusted-relay.ts'
 import { WalletError } from '#lib/wallet/wallet-error.ts'
 import { need, type Values } from '../process/command.ts'
+import { printMessage } from '../process/output.ts'
 import { readAmounts } from './amounts-file.ts'
 import { type NETWORK_OPTIONS, openNetworkOf } from './network-options.ts'
+import { notesFile } from './notes-file.ts'
 import type { ClientNetwork } from './participants.ts'
 import { signRun } from './run-signature.ts'
-import { sealsFile } from './seals-file.ts'
-import { connectWallet } from './wallet-session.ts'
+import { connectWallet, homeOf } from './wallet-session.ts'
 
 export const DELEGATION_USAGE = `
   delegate --secret S… --spender G… --amount 12.5 --ledgers 2000
@@ -30,16 +33,23 @@ export const DELEGATION_USAGE = `
   revoke   --secret S… --spender G…     ends a delegation, and returns the rest; prints the signedXDR
   delegations --secret S…               what each channel may still pay, and until which ledger
   call     --secret S… --signed-xdr …   has a signed delegate or revoke sponsored; prints its hash
-  seal     --relay KEY --batch … --contractor … --spender G… --amount 12.5
+  seal     --secret S… --relay KEY --batch … --contractor … --spender G… --amount 12.5
                                         seals an amount to the relay's public key (a JWK); prints the encryptedAmount
-  manifest --secret S… --batch … [--amounts amounts.csv --seals amounts.csv.seals]
-                                        signs a run whose seals and delegations exist; prints the body of POST …/run
+  manifest --secret S… --batch … --amounts amounts.csv
+                                        signs a run whose seals and delegations exist; prints the body of POST …/run.
+                                        --unchecked, without a list, signs what the service says
   run      --secret S… --batch … --amounts amounts.csv [--channels 2] [--revoke]
-                                        has the relay pay a batch: seals, delegates, signs, starts and follows it. May be
-                                        interrupted and repeated at any point. amounts.csv has contractor (id, email or
-                                        address), amount and, if you keep it, the payee's address; your own seals are
-                                        remembered in amounts.csv.seals
+                                        has the relay pay a batch: seals, delegates, signs, starts and follows it, and
+                                        reads from the ledger what is paid. May be interrupted and repeated at any point.
+                                        amounts.csv has contractor (id, email or address), amount, and the payee's address
 
+  --notes FILE    your own notes, beside the list (default: payroll-notes.txt in its folder): the seals and delegations that
+                  you have made, the payouts that you have seen, and the addresses that you have confirmed. Keep this file
+  --trust-new-payees
+                  confirms the addresses that only the service has of the payees in the list, and notes them
+  --assume-unpaid
+                  no payout of the batch was paid before, but those that the ledger shows by their marks
+  --max-ledgers N how long a delegation may last (default: twice what its payouts take, and a day)
   --relay-document FILE_OR_URL
                   the relay whose key and channels are trusted (default: the one in the deployment document)`
 
@@ -50,7 +60,11 @@ export const DELEGATION_OPTIONS = {
   batch: { type: 'string' },
   contractor: { type: 'string' },
   amounts: { type: 'string' },
-  seals: { type: 'string' },
+  notes: { type: 'string' },
+  unchecked: { type: 'boolean' },
+  'trust-new-payees': { type: 'boolean' },
+  'assume-unpaid': { type: 'boolean' },
+  'max-ledgers': { type: 'string' },
   channels: { type: 'string' },
   'signed-xdr': { type: 'string' },
   'relay-document': { type: 'string' },
@@ -59,7 +73,12 @@ export const DELEGATION_OPTIONS = {
 
 /** The values of these options and of the shared ones. */
 type Given = Values<typeof DELEGATION_OPTIONS> &
-  Values<typeof NETWORK_OPTIONS> & { amount?: string | undefined; service: string }
+  Values<typeof NETWORK_OPTIONS> & {
+    amount?: string | undefined
+    'home-domain'?: string | undefined
+    'max-fee'?: string | undefined
+    service: string
+  }
 
 /** Shared with the other commands. */
 interface Tools {
@@ -95,12 +114,16 @@ export function delegationCommands({ signerOf, proving }: Tools): Record<string,
   const openRun = async (given: Given, network: ClientNetwork) => {
     const [signer, batch] = [signerOf(given), need(given, 'batch')]
     const relay = await trustedRelay(given, network)
+    const holder = openHolder(signer, network.token)
     return {
       deployment: network,
       batch,
       relay,
-      client: await connectWallet(given.service, signer),
-      holder: openHolder(signer, network.token),
+      client: await connectWallet(given.service, signer, homeOf(given)),
+      holder,
+      notes: openNotes(holder, notesOf(given)),
+      assumesUnpaid: given['assume-unpaid'] ?? false,
+      say: (line: string) => printMessage(onOneLine(line)),
     }
   }
   return {
@@ -134,47 +157,57 @@ export function delegationCommands({ signerOf, proving }: Tools): Record<string,
     },
     call: async (given) => {
       const [signer, signedXdr] = [signerOf(given), need(given, 'signed-xdr')]
-      return await sponsorCall(await connectWallet(given.service, signer), signedXdr)
+      return await sponsorCall(await connectWallet(given.service, signer, homeOf(given)), signedXdr)
     },
     seal: async (given) => {
       const publicKey = RELAY_DOCUMENT.shape.publicKey.parse(JSON.parse(need(given, 'relay')))
       const [batch, contractor, spender] = [need(given, 'batch'), need(given, 'contractor'), need(given, 'spender')]
-      const trusted = await trustedRelay(given, await openNetworkOf(given))
-      await requireTrusted(trusted, { publicKey, channels: [spender] })
-      return await sealPayout(publicKey, { batch, contractor, spender }, parseUnits(need(given, 'amount')))
+      const network = await openNetworkOf(given)
+      await requireTrusted(await trustedRelay(given, network), { publicKey, channels: [spender] })
+      const amount = parseUnits(need(given, 'amount'))
+      const encryptedAmount = await sealPayout(publicKey, { batch, contractor, spender }, amount)
+      const notes = openNotes(openHolder(signerOf(given), network.token), notesOf(given))
+      notes.addSeal({ batch, contractor, channel: spender, amount }, encryptedAmount)
+      return encryptedAmount
     },
     manifest: async (given) => {
+      const isUnchecked = given.unchecked ?? false
+      if (!isUnchecked) need(given, 'amounts')
       const run = await openRun(given, await openNetworkOf(given))
-      const { amounts, seals } = given
-      if (amounts === undefined || seals === undefined) {
-        console.error('Without --amounts and --seals, the payees and seals are those that the API has.')
-        return await signRun(run)
-      }
-      return await signRun(run, {
-        payees: await readPayees(run.client, amounts),
-        seals: openSeals(run.holder, sealsFile(seals)),
-      })
+      return await signRun(run, isUnchecked ? undefined : await readPayees(given, run))
     },
     run: (given) =>
       proving(given, async (network) => {
-        const amounts = need(given, 'amounts')
+        need(given, 'amounts')
         const channels = positive(given.channels ?? '1', '--channels')
+        const most = given['max-ledgers']
+        const maxLedgers = most === undefined ? undefined : positive(most, '--max-ledgers')
         const run = await openRun(given, network)
+        const payees = await readPayees(given, run)
         const { paid, payouts } = await runBatch({
           ...run,
-          payees: await readPayees(run.client, amounts),
-          seals: openSeals(run.holder, sealsFile(given.seals ?? `${amounts}.seals`)),
+          payees,
           channels,
+          maxLedgers,
           revokes: given.revoke ?? false,
-          say: (line) => console.error(line),
         })
         return `${paid} of ${payouts} payouts paid`
       }),
   }
 }
 
-async function readPayees(client: PayrollClient, amounts: string): Promise<Payee[]> {
-  return await matchPayees(client, readAmounts(await readFile(amounts, 'utf8')))
+/** The employer's own notes: beside its list. */
+export const notesOf = ({ notes, amounts = '' }: Pick<Given, 'notes' | 'amounts'>) =>
+  notesFile(notes ?? join(dirname(amounts), 'payroll-notes.txt'))
+
+/** The payees of the list. Those whose addresses only the service has are shown, and noted if the user says so. */
+async function readPayees(given: Given, { client, notes }: Pick<RunRequest, 'client' | 'notes'>): Promise<Payee[]> {
+  const trust = (fresh: readonly NewPayee[]) => {
+    if (!given['trust-new-payees']) return false
+    for (const { named, name, address } of fresh) printMessage(onOneLine(`Noted: ${named} is ${name}, ${address}`))
+    return true
+  }
+  return await matchPayees(client, readAmounts(await readFile(need(given, 'amounts'), 'utf8')), notes, trust)
 }
 
 function positive(text: string, option: string): number {

@@ -1,35 +1,48 @@
+import { findPaidBefore, notePayouts } from '#lib/sdk/paid-payouts.ts'
 import { type BatchState, readBatch } from '#lib/sdk/payees.ts'
 import { RunError } from '#lib/sdk/run-error.ts'
 import { manifestOf } from '#lib/sdk/run-manifest.ts'
 import type { Line, RunRequest } from '#lib/sdk/run-request.ts'
-import { recognize } from '#lib/sdk/run-seals.ts'
+import { activeOf, recognize, requireSame } from '#lib/sdk/run-seals.ts'
 import { signManifest } from '#lib/wallet/manifest.ts'
 import { readSeal } from '#lib/wallet/seal.ts'
 import { signerOf } from '#lib/wallet/signer.ts'
 import { requireTrusted } from '#lib/wallet/trusted-relay.ts'
 
+type Signing = Pick<
+  RunRequest,
+  'deployment' | 'client' | 'holder' | 'relay' | 'batch' | 'notes' | 'assumesUnpaid' | 'say'
+>
+
 /**
- * The body of POST /batches/{id}/run, with a signature of the batch in its current state. Without `own`, the payees and
- * seals are taken from the API.
- * @throws RunError `not-started` if a delegation is missing, or a seal is not the employer's own
+ * The body of POST /batches/{id}/run, with a signature of the batch in its current state.
+ * @param payees the employer's list; undefined signs the payees, seals and payouts that the API has, unchecked
+ * @throws RunError `not-started` if a delegation is missing, a seal is not the employer's own, or the ledger shows a payout as paid
  */
-export async function signRun(
-  request: Pick<RunRequest, 'deployment' | 'client' | 'holder' | 'relay' | 'batch'>,
-  own?: Pick<RunRequest, 'payees' | 'seals'>,
-): Promise<string> {
+export async function signRun(request: Signing, payees: RunRequest['payees'] | undefined): Promise<string> {
   const { client, holder, batch, relay } = request
-  const { payouts } = await readBatch(client, batch)
-  const lines = payouts.flatMap((payout): Line[] => {
+  const state = await readBatch(client, batch)
+  const paid = payees && (await checkPayouts({ ...request, payees }, state))
+  const lines = state.payouts.flatMap((payout): Line[] => {
     if (payout.status !== 'ready' && payout.status !== 'failed') return []
-    const line = own ? recognize({ ...request, ...own }, payout) : lineOf(payout)
+    if (paid?.has(payout.id)) throw new RunError('not-started', `payout ${payout.id} is paid on the ledger: cancel it`)
+    const line = payees ? recognize({ ...request, payees }, payout) : lineOf(payout)
     if (line) return [line]
-    const lacking = own ? 'seal of your own for this amount' : 'seal'
+    const lacking = payees ? 'seal of your own for this amount' : 'seal'
     throw new RunError('not-started', `payout ${payout.id} has no address or no ${lacking}`)
   })
   await requireTrusted(relay, { channels: lines.map(({ channel }) => channel) })
   const manifest = await manifestOf(request, lines)
   if (!manifest) throw new RunError('not-started', 'a channel has no delegation of this account')
   return JSON.stringify({ signature: await signManifest(signerOf(holder.signer), manifest) })
+}
+
+async function checkPayouts(request: Signing & Pick<RunRequest, 'payees'>, state: BatchState) {
+  requireSame(request, state)
+  const active = activeOf(state)
+  const { paid } = await findPaidBefore(request, active)
+  notePayouts(request, active)
+  return paid
 }
 
 function lineOf({ id, contractorId, address, encryptedAmount = '' }: BatchState['payouts'][number]): Line | undefined {

@@ -1,6 +1,6 @@
 import type { Keypair } from '@stellar/stellar-sdk'
 import { createPayrollClient, type PayrollClient, take } from '#lib/sdk/payroll-client.ts'
-import { signIn } from '#lib/sdk/sign-in.ts'
+import { type SignInOptions, signIn } from '#lib/sdk/sign-in.ts'
 import { keypairSigner } from '#lib/wallet/signer.ts'
 
 /** A client of the service at `base`, its origin. */
@@ -8,14 +8,19 @@ export function connect(base: string, session?: string): PayrollClient {
   return createPayrollClient({ baseUrl: `${base}/api`, ...(session !== undefined && { session }) })
 }
 
-/** Signs in with SEP-10. Resolves to the session token. @throws PayrollError */
-export function signInWithWallet(base: string, wallet: Keypair): Promise<string> {
-  return signIn(connect(base), keypairSigner(wallet))
+/** The home domain that a command's --home-domain names, if --service isn't it. */
+export const homeOf = (given: { 'home-domain'?: string | undefined }): SignInOptions => ({
+  homeDomain: given['home-domain'],
+})
+
+/** Signs in with SEP-10. Resolves to the session token. @throws PayrollError; WalletError `challenge-invalid` */
+export function signInWithWallet(base: string, wallet: Keypair, options?: SignInOptions): Promise<string> {
+  return signIn(connect(base), keypairSigner(wallet), options)
 }
 
 /** Signs in with a wallet. Resolves to a client with the session. */
-export async function connectWallet(base: string, wallet: Keypair): Promise<PayrollClient> {
-  return connect(base, await signInWithWallet(base, wallet))
+export async function connectWallet(base: string, wallet: Keypair, options?: SignInOptions): Promise<PayrollClient> {
+  return connect(base, await signInWithWallet(base, wallet, options))
 }
 
 /**

@@ -53,7 +53,7 @@ export async function showRun(
       secret: employer.signer.secret(),
       batch,
       escrow,
-      payments: payees.map(({ contractorId, amount }) => ({ contractorId, amount })),
+      payments: payees.map(({ contractorId, holder, amount }) => ({ contractorId, address: holder.address, amount })),
     },
     say,
   )

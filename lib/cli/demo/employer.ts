@@ -4,6 +4,7 @@ import { z } from 'zod'
 import { environment } from '#lib/config/environment.ts'
 import { loadProver, proverSettings } from '#lib/prover/node/loading.ts'
 import { announceProofs } from '#lib/prover/progress.ts'
+import { openNotes } from '#lib/sdk/own-notes.ts'
 import { take } from '#lib/sdk/payroll-client.ts'
 import { sponsorCall } from '#lib/sdk/sponsored-call.ts'
 import { parseUnits } from '#lib/text/money.ts'
@@ -15,6 +16,7 @@ import { requireTrusted } from '#lib/wallet/trusted-relay.ts'
 import { openTestNetwork } from '../client/participants.ts'
 import { signRun } from '../client/run-signature.ts'
 import { connectWallet } from '../client/wallet-session.ts'
+import { print } from '../process/output.ts'
 
 // The employer's process of the demo: it delegates, signs and starts one run, and ends. It reads its task from standard
 // input, because the task has a secret key.
@@ -25,11 +27,11 @@ const TASK = z.object({
   secret: z.string(),
   batch: z.string(),
   escrow: z.string(),
-  payments: z.array(z.object({ contractorId: z.string(), amount: z.string() })),
+  payments: z.array(z.object({ contractorId: z.string(), address: z.string(), amount: z.string() })),
 })
 
 const { base, deploymentUrl, secret, batch, escrow, payments } = TASK.parse(JSON.parse(await text(process.stdin)))
-const say = (line: string) => console.log(`  the employer: ${line}`)
+const say = (line: string) => print(`  the employer: ${line}`)
 const prover = await loadProver(proverSettings(environment()), say)
 const network = await openTestNetwork(deploymentUrl, announceProofs(prover, 1, say))
 const signer = Keypair.fromSecret(secret)
@@ -44,9 +46,13 @@ const channel = relay.channels.find(
 )?.address
 if (channel === undefined) throw new Error('no channel of the deployment document can take a run now')
 
+const holder = openHolder(signer, network.token)
+const lines: string[] = []
+const notes = openNotes(holder, { read: () => lines, append: (line) => lines.push(line) })
 const instructions = await Promise.all(
   payments.map(async ({ contractorId: contractor, amount }) => {
     const sealed = await sealPayout(relay.publicKey, { batch, contractor, spender: channel }, parseUnits(amount))
+    notes.addSeal({ batch, contractor, channel, amount: parseUnits(amount) }, sealed)
     return { contractorId: contractor, encryptedAmount: sealed }
   }),
 )
@@ -55,7 +61,6 @@ const { errors } = await take(client.POST('/batches/{id}/instructions', { params
 if (errors.length > 0) throw new Error(`some contractors cannot be paid: ${JSON.stringify(errors)}`)
 await take(client.POST('/batches/{id}/ready', { params }))
 
-const holder = openHolder(signer, network.token)
 const { spendable: opening } = await syncBalance(network, holder)
 const ledgers = 10 * relay.marginLedgers + 2 * relay.ledgersPerPayout * payments.length
 const delegation = {
@@ -67,9 +72,14 @@ const delegation = {
 await sponsorCall(client, (await buildDelegation(network, holder, delegation)).signedXdr)
 say(`has delegated ${escrow} test USDC to ${channel} until ledger ${delegation.liveUntilLedger}`)
 
-const body = JSON.parse(await signRun({ deployment: network, client, holder, relay: trusted, batch }))
+const payees = payments.map(({ contractorId: contractor, address, amount }) => {
+  return { contractor, address, amount: parseUnits(amount) }
+})
+// The payments of the first batch, which this process has no notes of, were for that batch.
+const request = { deployment: network, client, holder, relay: trusted, batch, notes, assumesUnpaid: true, say }
+const body = JSON.parse(await signRun(request, payees))
 await take(client.POST('/batches/{id}/run', { params, body }))
 say('has signed and started the run, and its process ends')
 // Read by the parent process, which revokes the rest.
-console.log(JSON.stringify({ channel }))
+print(JSON.stringify({ channel }))
 await prover.destroy?.()

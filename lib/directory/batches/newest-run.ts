@@ -8,9 +8,14 @@ export const runShape = z
   .object({
     status: z.enum(JOB_STATUSES),
     error: z.string().optional().meta({ description: 'why it failed, in words' }),
-    code: z.enum(['restored']).optional().meta({
-      description: '`restored`: it ended after a restore of the database. Look at the ledger, then start it again',
-    }),
+    code: z
+      .string()
+      .optional()
+      .meta({
+        description:
+          'the code of the first payout that was not paid, such as `delegation-revoked` or `manifest-invalid`. `restored`: the run ' +
+          'ended after a restore of the database. Look at the ledger, then start it again',
+      }),
   })
   .meta({ description: 'the newest run, if the batch has had one' })
 

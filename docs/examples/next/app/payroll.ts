@@ -18,11 +18,11 @@ import {
   fetchDeployment,
   keypairSigner,
   matchPayees,
+  type NoteStore,
   openDeployment,
-  openSeals,
+  openNotes,
   openWallet,
   runBatch,
-  type SealStore,
   signIn,
   syncBalance,
 } from 'confidential-payroll-sdk/wallet'
@@ -30,10 +30,10 @@ import {
 /** Reports a step, with an address to show. */
 export type Say = (step: string, link?: string) => void
 
-/** Remembers which sealed amounts are this employer's own, but not the amounts: only those seals are signed. */
-const ownSeals: SealStore = {
-  read: () => localStorage.getItem('seals')?.split('\n') ?? [],
-  append: (line) => localStorage.setItem('seals', `${localStorage.getItem('seals') ?? ''}\n${line}`),
+/** What this employer knows without the service: own seals and delegations, payouts that were seen. It has no amounts. */
+const ownNotes: NoteStore = {
+  read: () => localStorage.getItem('notes')?.split('\n') ?? [],
+  append: (line) => localStorage.setItem('notes', `${localStorage.getItem('notes') ?? ''}\n${line}`),
 }
 
 /**
@@ -83,6 +83,8 @@ export async function runPayroll(origin: string, deploymentUrl: string, say: Say
   const { spendable } = await syncBalance(deployment, employer)
   const [payout] = payouts
   if (!payout) throw new Error('the batch has no payout')
+  const notes = openNotes(employer, ownNotes)
+  notes.addPayout({ batch: id, address: contractor.address, payout: payout.id, at: new Date().toISOString() })
   const transfer = { to: contractor.address, amount: 12_5000000n, opening: spendable, purpose: payout.id }
   const { signedXdr } = await buildTransfer(deployment, employer, transfer)
   const body = { signedXDR: signedXdr, payoutId: payout.id }
@@ -91,7 +93,7 @@ export async function runPayroll(origin: string, deploymentUrl: string, say: Say
 
   // The relay pays another batch. This page seals the amounts, delegates an escrow, signs the manifest and follows the
   // run, which continues even if the page is closed. A second call continues it, and neither pays nor delegates twice.
-  // The rest of the escrow is revoked.
+  // It believes the ledger, its notes and this list of addresses, not the service. The rest of the escrow is revoked.
   const april = await take(client.POST('/batches', { body: { name: 'April' } }))
   const run = await runBatch({
     deployment,
@@ -99,8 +101,8 @@ export async function runPayroll(origin: string, deploymentUrl: string, say: Say
     holder: employer,
     relay: document.relay,
     batch: april.id,
-    payees: await matchPayees(client, [{ contractor: contractor.address, amount: 3_0000000n }]),
-    seals: openSeals(employer, ownSeals),
+    payees: await matchPayees(client, [{ contractor: contractor.address, amount: 3_0000000n }], notes),
+    notes,
     channels: 1,
     revokes: true,
     say,

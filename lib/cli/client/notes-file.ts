@@ -1,8 +1,8 @@
 import { closeSync, fsyncSync, openSync, readFileSync, writeSync } from 'node:fs'
-import type { SealStore } from '#lib/sdk/own-seals.ts'
+import type { NoteStore } from '#lib/sdk/own-notes.ts'
 
-/** Keeps own seals in the file at `path`, which only its owner can read. It is created with the first seal. */
-export function sealsFile(path: string): SealStore {
+/** Keeps an employer's notes in the file at `path`, which only its owner can read. It is created with the first note. */
+export function notesFile(path: string): NoteStore {
   return { read: () => readLines(path), append: (line) => append(path, line) }
 }
 
@@ -17,7 +17,7 @@ function readLines(path: string): string[] {
 
 /**
  * Begins with a line feed: a crash may have left the last line incomplete, and the new one must not continue it. Incomplete
- * lines match no seal.
+ * lines are ignored.
  */
 function append(path: string, line: string): void {
   const file = openSync(path, 'a', 0o600)

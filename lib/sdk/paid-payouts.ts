@@ -1,0 +1,164 @@
+import { WalletError } from '#lib/wallet/wallet-error.ts'
+import { type OwnPayment, type OwnPayments, readOwnPayments } from './own-payments.ts'
+import type { BatchState } from './payees.ts'
+import { RunError } from './run-error.ts'
+import type { RunRequest } from './run-request.ts'
+
+type Payout = BatchState['payouts'][number]
+type Checking = Pick<RunRequest, 'deployment' | 'holder' | 'batch' | 'payees' | 'notes' | 'assumesUnpaid' | 'say'>
+
+/** The address of a payout's payee, from the list; undefined for a contractor whom the list lacks. */
+const addressOf = ({ payees }: Pick<Checking, 'payees'>, { contractorId }: Payout): string | undefined =>
+  payees.find(({ contractor }) => contractor === contractorId)?.address
+
+/**
+ * Requires that the payouts of a batch have the ids that were noted: an earlier one may have been paid.
+ * @throws RunError `list-differs`
+ */
+export function requireNoted(request: Checking, payouts: readonly Payout[]): void {
+  const { notes, batch, assumesUnpaid } = request
+  const noted = notes.payouts()
+  for (const payout of payouts) {
+    const { id } = payout
+    const address = addressOf(request, payout)
+    const own = noted.find((one) => one.payout === id)
+    if (own && (own.batch !== batch || own.address !== address)) {
+      throw new RunError('list-differs', `payout ${id} was one of batch ${own.batch} to ${own.address} before`)
+    }
+    const before = noted.findLast((one) => one.batch === batch && one.address === address)
+    if (own || !before || assumesUnpaid) continue
+    const change = `the payout to ${address} is ${id} now, and was ${before.payout}`
+    throw new RunError('list-differs', `${change}: if you have replaced it yourself, say so (--assume-unpaid)`)
+  }
+}
+
+/** Notes the payouts of a batch, once it is known which of them were paid before. @throws RunError `list-differs` */
+export function notePayouts(request: Checking, payouts: readonly Payout[]): void {
+  requireNoted(request, payouts)
+  const { notes, batch } = request
+  const known = new Set(notes.payouts().map(({ payout }) => payout))
+  for (const payout of payouts) {
+    const address = addressOf(request, payout)
+    if (address === undefined || known.has(payout.id)) continue
+    notes.addPayout({ batch, address, payout: payout.id, at: new Date().toISOString() })
+  }
+}
+
+/**
+ * Finds the payments by which payouts were paid, as the ledger shows them: marked with the payout, to the payee of the list, with its
+ * amount where that can be read. Notes what it finds, and resolves to the transactions by payout.
+ */
+async function match(
+  request: Checking,
+  payouts: readonly Payout[],
+  history: OwnPayments,
+): Promise<Map<string, string>> {
+  const { payees, notes, say } = request
+  const candidates = payouts.flatMap((payout) => {
+    const payee = payees.find(({ contractor }) => contractor === payout.contractorId)
+    const address = payee?.address ?? payout.address
+    const own = history.payments.filter((payment) => payment.to === address && payment.isFor(payout.id))
+    return own.map((payment) => ({ payout: payout.id, payee, payment }))
+  })
+  const amounts = await history.readAmounts(candidates.map(({ payment }) => payment))
+  const paid = new Map<string, string>()
+  for (const { payout, payee, payment } of candidates) {
+    const amount = amounts.get(payment)
+    if (paid.has(payout) || (payee && amount !== undefined && amount !== payee.amount)) continue
+    if (payee && amount === undefined) say(`Payout ${payout}: no source shows the amount of ${payment.transaction}`)
+    paid.set(payout, payment.transaction)
+    notes.addPaid(payout, payment.transaction)
+  }
+  return paid
+}
+
+/** What is known before a run: the transactions that have paid its payouts, and every transaction that had paid something. */
+export interface PaidBefore {
+  /** by payout */
+  paid: Map<string, string>
+  transactions: ReadonlySet<string>
+}
+
+/** The payouts that the ledger shows as paid: before, or since by a new transaction. @throws WalletError; LedgerError */
+export async function findPaid(
+  request: Checking,
+  payouts: readonly Payout[],
+  before: PaidBefore,
+): Promise<Map<string, string>> {
+  const history = await readOwnPayments(request.deployment, request.holder)
+  // The service could give a new payout the id of an older one, which was paid.
+  const payments = history.payments.filter(({ transaction }) => !before.transactions.has(transaction))
+  const left = payouts.filter(({ id }) => !before.paid.has(id))
+  return new Map([...before.paid, ...(await match(request, left, { ...history, payments }))])
+}
+
+/**
+ * The payouts that the notes or the ledger show as paid, before anything is sealed, delegated or signed for the others.
+ * @throws RunError `list-differs` for a payout that has replaced a paid one; `payment-unknown` if the account has paid a payee of
+ *   another payout for a purpose that is not known; WalletError `history-incomplete` if its history does not reach back far enough
+ *   to tell; LedgerError
+ */
+export async function findPaidBefore(request: Checking, payouts: readonly Payout[]): Promise<PaidBefore> {
+  const { deployment, holder, batch, payees, notes, assumesUnpaid, say } = request
+  requireNoted(request, payouts)
+  const history = await readOwnPayments(deployment, holder)
+  const since = notes
+    .payouts()
+    .map(({ at }) => at)
+    .toSorted()[0]
+  if (!assumesUnpaid) requireHistory(history, since)
+  const noted = notes.paid()
+  const unnoted = payouts.filter(({ id }) => !noted.has(id))
+  const known = payouts.flatMap(({ id }) => (noted.has(id) ? [[id, noted.get(id) ?? ''] as const] : []))
+  const paid = new Map([...known, ...(await match(request, unnoted, history))])
+  const transactions = new Set([...history.payments.map(({ transaction }) => transaction), ...noted.values()])
+  for (const [payout, transaction] of paid) say(`Payout ${payout} was paid before, by transaction ${transaction}`)
+
+  const explained = new Set(notes.explained())
+  const counted = new Set(paid.values())
+  const unknown: OwnPayment[] = []
+  for (const { contractor, address } of payees) {
+    const own = payouts.filter(({ contractorId }) => contractorId === contractor)
+    if (own.some(({ id }) => paid.has(id))) continue
+    const present = new Set(own.map(({ id }) => id))
+    const ids = notes.payouts().filter((one) => one.address === address)
+    for (const payment of history.payments) {
+      if (payment.to !== address || counted.has(payment.transaction) || explained.has(payment.transaction)) continue
+      const purpose = ids.find(({ payout }) => payment.isFor(payout))
+      if (purpose && purpose.batch === batch && !present.has(purpose.payout)) {
+        const change = `the payout to ${address} was ${purpose.payout}, which transaction ${payment.transaction} has paid`
+        throw new RunError('list-differs', `${change}: the service has another one in its place`)
+      }
+      const isOlder = since !== undefined && Date.parse(payment.date) < Date.parse(since)
+      if (purpose === undefined ? !isOlder : present.has(purpose.payout)) unknown.push(payment)
+    }
+  }
+  if (unknown.length > 0) explain(request, unknown)
+  return { paid, transactions }
+}
+
+/** @throws WalletError `history-incomplete` */
+function requireHistory({ completeFrom }: OwnPayments, since: string | undefined): void {
+  if (completeFrom === undefined || (since !== undefined && Date.parse(completeFrom) <= Date.parse(since))) return
+  const begin = since === undefined ? 'the registration of the account' : `your first note, of ${since}`
+  const advice =
+    'name an archive that has it (--archive), or say that nothing of the batch was paid before (--assume-unpaid)'
+  throw new WalletError(
+    'history-incomplete',
+    `what the account has paid is known since ${completeFrom} only, and not since ${begin}: ${advice}`,
+  )
+}
+
+/** Notes payments as those for something else, if the employer says so. @throws RunError `payment-unknown` */
+function explain({ notes, assumesUnpaid, say }: Checking, payments: readonly OwnPayment[]): void {
+  const lines = payments.map(({ to, date, transaction }) => `${to} on ${date}, transaction ${transaction}`)
+  if (!assumesUnpaid) {
+    const advice = 'if these payments were for something else, say so (--assume-unpaid)'
+    throw new RunError(
+      'payment-unknown',
+      `the account has paid payees of this batch, and it is not known what for: ${advice}\n${lines.join('\n')}`,
+    )
+  }
+  for (const { transaction } of payments) notes.addExplained(transaction)
+  say(`Noted as payments for something else:\n${lines.join('\n')}`)
+}

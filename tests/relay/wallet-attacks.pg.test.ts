@@ -1,0 +1,342 @@
+import { eq, inArray } from 'drizzle-orm'
+import { expect, test } from 'vitest'
+import { payouts } from '#drizzle/schema/directory.ts'
+import { relayJobs, relayLines } from '#drizzle/schema/relay.ts'
+import { transfers } from '#drizzle/schema/transfers.ts'
+import { runBatch } from '#lib/sdk/run.ts'
+import { sponsorCall } from '#lib/sdk/sponsored-call.ts'
+import { buildTransfer } from '#lib/wallet/calls.ts'
+import { ensureEscrow, readOwnDelegations, readPastDelegations } from '#lib/wallet/escrow.ts'
+import {
+  AMOUNTS,
+  call,
+  callsOf,
+  type Payroll,
+  payees,
+  prepare,
+  receivedBy,
+  requestOf,
+  serveWalletRuns,
+  service,
+} from './wallet-runs.ts'
+
+// What an employer's client does if the service, or an attacker who holds its database, lies to it.
+
+serveWalletRuns()
+
+type Body = Record<string, unknown>
+
+/** The service, with the bodies of responses to matching requests changed. */
+const lying =
+  (isMeant: (request: Request) => boolean, change: (body: Body, request: Request) => Body) =>
+  async (request: Request): Promise<Response> => {
+    const response = await call(request)
+    if (!response.ok || !isMeant(request)) return response
+    return Response.json(change((await response.json()) as Body, request), {
+      headers: { link: response.headers.get('link') ?? '' },
+    })
+  }
+
+const isBatch = ({ method, url }: Request) => method === 'GET' && /\/batches\/[\w-]+(\?.*)?$/.test(url)
+const isStatus = ({ url }: Request) => url.endsWith('/status')
+
+/** Erases from the database what a batch has paid. */
+async function erasePayments(batch: string): Promise<void> {
+  const { db } = service
+  const own = await db.select({ id: payouts.id }).from(payouts).where(eq(payouts.batch, batch))
+  const ids = own.map(({ id }) => id)
+  await db
+    .update(transfers)
+    .set({ payout: null, lineJob: null, linePosition: null })
+    .where(inArray(transfers.payout, ids))
+  await db.delete(relayLines).where(inArray(relayLines.payout, ids))
+  await db.delete(relayJobs).where(eq(relayJobs.batch, batch))
+  await db
+    .update(payouts)
+    .set({ status: 'ready', txHash: null, paidAt: null, encryptedAmount: 'erased' })
+    .where(inArray(payouts.id, ids))
+}
+
+const paidSince = async (before: readonly bigint[]) =>
+  (await receivedBy()).map((received, index) => received - (before[index] ?? 0n))
+
+const delegationsOf = async ({ employer }: Payroll) =>
+  [...(await readPastDelegations(service.ledger.network, employer)).values()].flat().length
+
+test.each(['with its notes', 'without its notes'])('pays nothing again whose record was erased, %s', async (which) => {
+  const payroll = await prepare()
+  const before = await receivedBy()
+  expect(await runBatch(await requestOf(payroll))).toEqual({ paid: 3, payouts: 3 })
+  await erasePayments(payroll.batch)
+  const file = which === 'with its notes' ? payroll.file : `${payroll.file}.new`
+  expect(await runBatch(await requestOf({ ...payroll, file }))).toEqual({ paid: 3, payouts: 3 })
+  expect(await paidSince(before)).toEqual(AMOUNTS)
+  expect(await delegationsOf(payroll)).toBe(2)
+})
+
+test('signs nothing for a payout that was replaced by another one', async () => {
+  const payroll = await prepare()
+  const before = await receivedBy()
+  await runBatch(await requestOf(payroll))
+  const renamed = lying(isBatch, (body) => ({
+    ...body,
+    status: 'ready',
+    payouts: (body.payouts as Body[]).map(({ txHash: _, ...payout }) => ({
+      ...payout,
+      id: crypto.randomUUID(),
+      status: 'ready',
+    })),
+  }))
+  await expect(requestOf(payroll, renamed).then(runBatch)).rejects.toMatchObject({ code: 'list-differs' })
+  // Without notes, the ledger shows payments to the payees, and nothing says what for.
+  const forgotten = { ...payroll, file: `${payroll.file}.new` }
+  await expect(requestOf(forgotten, renamed).then(runBatch)).rejects.toMatchObject({ code: 'payment-unknown' })
+  expect(await paidSince(before)).toEqual(AMOUNTS)
+  expect(await delegationsOf(payroll)).toBe(2)
+})
+
+test('counts no payment of another batch for a payout that has its id', async () => {
+  const payroll = await prepare()
+  await runBatch(await requestOf(payroll))
+  const paid = (await service.ask('GET', `/batches/${payroll.batch}`, { session: payroll.employer.session })).body
+  const { body } = await service.ask('POST', '/batches', {
+    session: payroll.employer.session,
+    body: { name: 'the next' },
+  })
+  const next = { ...payroll, batch: String(body.id) }
+  const renamed = lying(isBatch, (given) => ({ ...given, status: 'started', payouts: paid.payouts }))
+  await expect(requestOf(next, renamed).then(runBatch)).rejects.toMatchObject({ code: 'list-differs' })
+})
+
+test('calls no payout paid for an older payment with its id, although its notes are lost', async () => {
+  const payroll = await prepare()
+  await runBatch(await requestOf(payroll))
+  const paid = (await service.ask('GET', `/batches/${payroll.batch}`, { session: payroll.employer.session })).body
+  const { body } = await service.ask('POST', '/batches', {
+    session: payroll.employer.session,
+    body: { name: 'the next' },
+  })
+  const next = { ...payroll, batch: String(body.id), file: `${payroll.file}.new` }
+  // A draft without payouts, which then have the ids of earlier ones, and are called paid.
+  let isAdded = false
+  const reusing = async (request: Request): Promise<Response> => {
+    if (request.method === 'POST' && /(instructions|ready|run)$/.test(request.url)) {
+      isAdded = true
+      return Response.json({
+        payouts: [],
+        errors: [],
+        status: 'completed',
+        settledCount: 3,
+        failedCount: 0,
+        payoutCount: 3,
+      })
+    }
+    const run = { status: 'completed' }
+    if (isAdded && isStatus(request)) return Response.json({ ...paid, run })
+    return await lying(isBatch, (given) => (isAdded ? { ...paid, id: given.id, run } : given))(request)
+  }
+  const request = { ...(await requestOf(next, reusing)), assumesUnpaid: true, seenMs: 500 }
+  await expect(runBatch(request)).rejects.toMatchObject({ code: 'not-on-ledger' })
+})
+
+test('asks about a payment to a payee without a known purpose, and remembers the answer', async () => {
+  const payroll = await prepare()
+  const { network } = service.ledger
+  const { employer } = payroll
+  const [payee] = payees
+  const bonus = { to: payee?.address ?? '', amount: 7n, opening: employer.opening }
+  const request = await requestOf(payroll)
+  const { signedXdr } = await buildTransfer(network, employer, bonus)
+  await service.ask('POST', '/transfer', { session: employer.session, body: { signedXDR: signedXdr } })
+  await expect(runBatch(request)).rejects.toMatchObject({
+    code: 'payment-unknown',
+    message: expect.stringContaining(bonus.to),
+  })
+  expect(await delegationsOf(payroll)).toBe(0)
+  const before = await receivedBy()
+  expect(await runBatch({ ...request, assumesUnpaid: true })).toEqual({ paid: 3, payouts: 3 })
+  expect(await runBatch(request)).toEqual({ paid: 3, payouts: 3 })
+  expect(await paidSince(before)).toEqual(AMOUNTS)
+})
+
+test('signs nothing that the service shows only after it was checked', async () => {
+  const payroll = await prepare()
+  const before = await receivedBy()
+  await runBatch(await requestOf(payroll))
+  // Honest at first: then the paid payouts have new ids, and are to be paid.
+  let readings = 0
+  const changing = lying(isBatch, (body) => {
+    readings += 1
+    const renamed = (body.payouts as Body[]).map(({ txHash: _, ...payout }) => {
+      return { ...payout, id: crypto.randomUUID(), status: 'ready' }
+    })
+    return readings <= 2 ? body : { ...body, status: 'ready', payouts: renamed }
+  })
+  await expect(requestOf(payroll, changing).then(runBatch)).rejects.toMatchObject({ code: 'list-differs' })
+  expect(await paidSince(before)).toEqual(AMOUNTS)
+  expect(await delegationsOf(payroll)).toBe(2)
+})
+
+test('pays a payee once who has two payouts', async () => {
+  const payroll = await prepare()
+  const doubled = lying(isBatch, (body) => {
+    const given = body.payouts as Body[]
+    return { ...body, payouts: [...given, ...given.map((payout) => ({ ...payout, id: crypto.randomUUID() }))] }
+  })
+  await expect(requestOf(payroll, doubled).then(runBatch)).rejects.toMatchObject({
+    code: 'list-differs',
+    message: expect.stringContaining('two payouts'),
+  })
+  expect(await delegationsOf(payroll)).toBe(0)
+})
+
+test('keeps what its notes say of a payout, even if the employer says that the batch is unpaid', async () => {
+  const payroll = await prepare()
+  const before = await receivedBy()
+  await runBatch(await requestOf(payroll))
+  const renamed = lying(isBatch, (body) => ({
+    ...body,
+    status: 'ready',
+    payouts: (body.payouts as Body[]).map(({ txHash: _, ...payout }) => {
+      return { ...payout, id: crypto.randomUUID(), status: 'ready' }
+    }),
+  }))
+  const request = { ...(await requestOf(payroll, renamed)), assumesUnpaid: true }
+  await expect(runBatch(request)).rejects.toMatchObject({ code: 'list-differs' })
+  expect(await paidSince(before)).toEqual(AMOUNTS)
+})
+
+test.each([
+  ['no payouts', () => [], 'not-started'],
+  ['canceled payouts', (payouts: Body[]) => payouts.map((one) => ({ ...one, status: 'canceled' })), undefined],
+] as const)(
+  'reads from the ledger what is paid of its list, although the service shows %s in the end',
+  async (_, change, code) => {
+    const payroll = await prepare()
+    let isEnded = false
+    const show = (body: Body) => (isEnded ? { ...body, payouts: change(body.payouts as Body[]) } : body)
+    const hiding = async (request: Request): Promise<Response> => {
+      const response = await lying(isBatch, show)(request)
+      if (isStatus(request) && response.ok) {
+        const { run } = (await response.clone().json()) as { run?: { status: string } }
+        isEnded = run?.status === 'completed'
+      }
+      return response
+    }
+    const result = await requestOf(payroll, hiding)
+      .then(runBatch)
+      .catch((error: unknown) => error)
+    expect(result).toMatchObject(code === undefined ? { paid: 3, payouts: 3 } : { code })
+  },
+)
+
+test('calls nothing paid that the ledger does not show', async () => {
+  const payroll = await prepare()
+  const before = await receivedBy()
+  let isStarted = false
+  const idle = async (request: Request): Promise<Response> => {
+    if (request.method === 'POST' && request.url.endsWith('/run')) {
+      isStarted = true
+      return Response.json({
+        status: 'started',
+        settledCount: 0,
+        failedCount: 0,
+        payoutCount: 3,
+        run: { status: 'running' },
+      })
+    }
+    const claim = (body: Body): Body => {
+      if (!isStarted) return body
+      const claimed = (body.payouts as Body[] | undefined)?.map((payout) => ({
+        ...payout,
+        status: 'paid',
+        txHash: 'ab'.repeat(32),
+      }))
+      return {
+        ...body,
+        status: 'completed',
+        settledCount: 3,
+        run: { status: 'completed' },
+        ...(claimed && { payouts: claimed }),
+      }
+    }
+    return await lying((one) => isBatch(one) || isStatus(one), claim)(request)
+  }
+  await expect(runBatch({ ...(await requestOf(payroll, idle)), seenMs: 500 })).rejects.toMatchObject({
+    code: 'not-on-ledger',
+    message: expect.stringContaining('ab'.repeat(32)),
+  })
+  expect(await paidSince(before)).toEqual([0n, 0n, 0n])
+})
+
+test.each([{ ledgersPerPayout: 1_000_000 }, { marginLedgers: 1_000_000 }, { latestLedger: 50_000_000 }])(
+  'delegates nothing on the terms %o',
+  async (terms) => {
+    const payroll = await prepare()
+    const absurd = lying(
+      ({ url }) => url.endsWith('/relay'),
+      (body) => ({ ...body, ...terms }),
+    )
+    await expect(requestOf(payroll, absurd).then(runBatch)).rejects.toMatchObject({ code: 'terms-absurd' })
+    expect(await delegationsOf(payroll)).toBe(0)
+  },
+)
+
+test('revokes nothing that another unfinished batch is to be paid from', async () => {
+  const payroll = await prepare()
+  const { employer } = payroll
+  const { network } = service.ledger
+  const request = await requestOf(payroll)
+  expect(await runBatch(request)).toEqual({ paid: 3, payouts: 3 })
+  // The next batch has its delegation to the same channel, and no run yet.
+  const { body } = await service.ask('POST', '/batches', { session: employer.session, body: { name: 'the next' } })
+  const batch = String(body.id)
+  const spender = service.channels[0]?.publicKey() ?? ''
+  const steps = {
+    submit: (signedXdr: string) => sponsorCall(request.client, signedXdr),
+    say: () => undefined,
+    note: (liveUntilLedger: number) => request.notes.addDelegation({ batch, channel: spender, liveUntilLedger }),
+  }
+  await ensureEscrow(network, employer, { spender, amount: 5n, leastLedgers: 1_000, ledgers: 50_000 }, steps)
+  expect(await runBatch(request)).toEqual({ paid: 3, payouts: 3 })
+  expect((await readOwnDelegations(network, employer, [spender])).delegations).toMatchObject([{ left: 5n }])
+  // Nor is it taken for a third one.
+  const { body: third } = await service.ask('POST', '/batches', {
+    session: employer.session,
+    body: { name: 'the third' },
+  })
+  const rival = { ...request, batch: String(third.id), channels: 1 }
+  expect(await runBatch(rival)).toEqual({ paid: 3, payouts: 3 })
+  expect((await readOwnDelegations(network, employer, [spender])).delegations).toMatchObject([{ left: 5n }])
+})
+
+test('says why a run ended', async () => {
+  const payroll = await prepare()
+  const run = { status: 'failed', error: 'words', code: 'employer-paid' }
+  const failing = async (request: Request): Promise<Response> => {
+    const progress = { status: 'failed', settledCount: 0, failedCount: 0, payoutCount: 3, run }
+    return request.url.endsWith('/run') ? Response.json(progress) : await lying(isStatus, () => progress)(request)
+  }
+  await expect(requestOf(payroll, failing).then(runBatch)).rejects.toMatchObject({
+    code: 'run-failed',
+    reason: 'employer-paid',
+    message: expect.stringMatching(/words \(employer-paid\); 0 of 3 payouts are paid/),
+  })
+})
+
+test('sends a call again as it is while the service cannot answer', async () => {
+  const payroll = await prepare()
+  let failures = 0
+  const sent = new Map<string, number>()
+  const shaky = async (request: Request): Promise<Response> => {
+    if (request.method !== 'POST' || !request.url.endsWith('/calls')) return await call(request)
+    const { signedXDR } = (await request.clone().json()) as { signedXDR: string }
+    sent.set(signedXDR, (sent.get(signedXDR) ?? 0) + 1)
+    failures += 1
+    if (failures % 2 === 1) return Response.json({ error: 'transfer failed', code: 'unavailable' }, { status: 500 })
+    return await call(request)
+  }
+  expect(await runBatch(await requestOf(payroll, shaky))).toEqual({ paid: 3, payouts: 3 })
+  expect([...sent.values()]).toEqual([2, 2, 2, 2])
+  expect(await callsOf(payroll)).toEqual(['revoke_spender', 'revoke_spender', 'set_spender', 'set_spender'])
+})
