@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { sql } from 'drizzle-orm'
-import { afterAll, describe, expect, test } from 'vitest'
+import { afterAll, describe, expect, inject, test } from 'vitest'
 import { type ChannelProblem, paymentStops, relayChannels } from '#drizzle/schema/relay.ts'
 import type { TransferStatus } from '#drizzle/schema/transfers.ts'
 import { isAnyAble, STALE_AFTER_MS } from '#lib/relay/channel-state.ts'
@@ -277,16 +277,17 @@ describe('work is waiting for a host', () => {
   })
 })
 
-test('two hosts with the same seeds lease each line until it ends, and none twice at once', async () => {
+test('two hosts with the same seeds lease each line until it ends, and none twice at once', async ({ signal }) => {
   const names = ['A', 'B', 'C']
   await makeChannels(...names)
-  const lines = await makeJob(500)
+  // PGlite has one connection, so its hosts never do anything at the same time.
+  const lines = await makeJob(inject('postgres') ? 500 : 50)
   const held = new Map<string, string>()
   const ended = new Set<string>()
   const twice: string[] = []
   let leases = 0
   const serve = async (channel: string, host: number) => {
-    while (ended.size < lines.length) {
+    while (ended.size < lines.length && !signal.aborted) {
       const line = await lease(channel)
       if (!line) continue
       leases += 1
@@ -307,7 +308,7 @@ test('two hosts with the same seeds lease each line until it ends, and none twic
   }
   await Promise.all([1, 2].flatMap((host) => names.map((channel) => serve(channel, host))))
   expect(twice).toEqual([])
-  expect(leases).toBe(1_000)
+  expect(leases).toBe(2 * lines.length)
   const job = lines[0]?.job ?? ''
   expect(await jobOf(job)).toMatchObject({ status: 'failed', error: 'transfer 0: the transfer would fail' })
 })
