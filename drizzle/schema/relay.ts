@@ -150,7 +150,7 @@ export const relayLines = pgTable(
     outcome: text('outcome', { enum: LINE_OUTCOMES }),
     /** why it was not paid */
     error: text('error'),
-    /** hash of the transfer that paid it, or of the last one that failed on the ledger */
+    /** the hash of the transfer that paid it, or of the last one to fail on the ledger */
     hash: text('hash'),
     settledAt: instant('settled_at'),
   },

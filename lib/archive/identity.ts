@@ -11,8 +11,8 @@ import { findTokenRanges, type StoredRange } from './streams.ts'
 const CONFIRMATIONS = 3
 
 /**
- * Whether the RPC serves a different network from the one that was ingested. The network may have been reset, for example, while
- * the database was kept, and then no row of it is true any more. A node that lags, or that was restored from a backup of the same
+ * Whether the RPC serves a different network from the one that was ingested: if the network was reset and the database kept, its
+ * rows are no longer true. A node that lags, or that was restored from a backup of the same
  * network, is not foreign. A ledger that a node lacks proves nothing.
  * @throws LedgerError `unavailable`
  */

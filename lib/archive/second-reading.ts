@@ -18,8 +18,8 @@ const DELAY_LEDGERS = 60 + LAG
 const MAX_PAGES = 20
 
 /**
- * Reads the ledgers that are not final a second time, up to those that were stored at least 60 ledgers ago: a node that was
- * catching up, or lying, may have omitted an event. Adds such events. Ledgers become final if the reading had exactly the
+ * Reads ledgers that are not final again, if they were stored at least 60 ledgers ago: a node that was catching up, or lying, may
+ * have omitted an event. Adds such events. Ledgers become final if the reading had exactly the
  * stored events; the others are left to the next reading. Resolves to the number of events added.
  * @throws LedgerError `unavailable`
  */
@@ -147,7 +147,7 @@ function isSame(row: EventRow, other: EventRow | undefined): boolean {
   return (['txHash', 'topics', 'data'] as const).every((name) => Buffer.from(row[name]).equals(other[name]))
 }
 
-/** Adds the ledgers of a page to the final ones, except those that differ, and joins the ranges. */
+/** Marks the ledgers of a page as final, except those that differ, and joins adjacent ranges. */
 async function addFinal(
   tx: Database,
   { id: stream }: Stream,

@@ -125,7 +125,7 @@ export class Books {
     this.accounts.set(account, { spendable: { ...spendable, opening: rest, least: left }, receiving })
   }
 
-  /** The current event is not one that the token emits. */
+  /** Notes that the token never emits such an event. */
   reject(account: string): void {
     const { ledger, source } = this.place
     const problem = `an event of ledger ${ledger}, read from ${source}, is none that the token emits`

@@ -34,7 +34,7 @@ export function openLedgerSource(
   token: string,
   archives: readonly TokenArchive[] = [],
 ): DisclosureSource {
-  /** The event, in which all archives agree, and the names of those that may lack its ledger. */
+  /** The event on which all archives agree, and the names of the archives that may not have its ledger yet. */
   async function findInArchives(reference: EventReference): Promise<{ event?: LedgerEvent; behind: string[] }> {
     const read = await Promise.all(archives.map((archive) => readArchived(archive, reference.transaction)))
     const [first, ...others] = read.map(({ events }) => pick(events, reference))

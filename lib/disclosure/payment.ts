@@ -92,7 +92,7 @@ export function decodeEvent(topics: readonly string[], data: string) {
   }
 }
 
-/** The public amount of a deposit, a withdrawal or a clawback; undefined for one that no contract emits. */
+/** The public amount of a deposit, a withdrawal or a clawback; undefined if the event has no such amount. */
 export function publicAmountIn({ amount }: Readonly<Record<string, unknown>>): bigint | undefined {
   return typeof amount === 'bigint' && amount >= 0n && amount < AMOUNT_LIMIT ? amount : undefined
 }

@@ -53,7 +53,7 @@ export async function fund(db: Database, faucet: Faucet, account: string): Promi
 
 async function tooSoon(db: Database, { retryAfter, transfer }: EarlierGrant, coolDown: number): Promise<Refusal> {
   const deposit = await findTransfer(db, transfer)
-  // Of the applied deposit, or of the one that may still be applied.
+  // The hash of the deposit that was applied, or that may still be.
   const hash = deposit?.transfer.hash ?? deposit?.envelopes[0]?.innerHash
   const message = `the faucet funds an account once every ${coolDown} seconds`
   return new Refusal('faucet-cooldown', message, { retryAfter, ...(hash !== undefined && { details: { hash } }) })

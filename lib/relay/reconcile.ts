@@ -43,7 +43,7 @@ export async function reconcile(relay: Relay): Promise<void> {
 
 /**
  * Finds the payments of a channel that have no row. It is reconciled once history is whole up to a reading of its account from after
- * all that was signed before the stop was applied or has expired. Resolves to what is in the way; null if it only has to wait.
+ * all that was signed before the stop was applied or has expired. Resolves to what prevents it, or to null if it only has to wait.
  */
 async function reconcileChannel(
   relay: Relay,

@@ -33,25 +33,25 @@ export interface NotedDelegation {
 }
 
 /**
- * What an employer's client remembers of its runs, because an attacker who holds the service's database can change what the API says. It
- * contains no amount: a seal's line has a keyed hash over the seal and its contents, whose key is the holder's.
+ * What an employer's client remembers of its runs: an attacker who holds the service's database can change what the API says. No
+ * line contains an amount; that of a seal has a hash over the seal and its contents, keyed by the holder.
  */
 export interface OwnNotes {
   /** Records a seal. Call it before the seal is sent. */
   addSeal(payment: SealedPayment, encryptedAmount: string): void
   /** Whether a seal is the employer's own, for this payment: only those are signed, because others may hide another amount. */
   recognizes(payment: SealedPayment, encryptedAmount: string): boolean
-  /** The address of a payee, by the id or email that a list has for it. The last one that was added counts. */
+  /** The address of a payee by the id or email in the employer's list: the one that was added last. */
   addressOf(named: string): string | undefined
   addPayee(named: string, address: string): void
   payouts(): NotedPayout[]
   addPayout(payout: NotedPayout): void
-  /** The payouts that the ledger has shown as paid, with the hashes of their transactions: that counts from then on. */
+  /** The payouts that the ledger has shown as paid, with the hashes of their transactions. They stay paid. */
   paid(): Map<string, string>
   addPaid(payout: string, transaction: string): void
   delegations(): NotedDelegation[]
   addDelegation(delegation: NotedDelegation): void
-  /** The payments that were for something else than a payout, by the hashes of their transactions. */
+  /** The payments that were not for a payout, by the hashes of their transactions. */
   explained(): string[]
   addExplained(transaction: string): void
 }
@@ -84,7 +84,11 @@ export function openNotes({ address, keys }: Pick<AnyHolder, 'address' | 'keys'>
   const append = (word: keyof typeof FIELDS, ...fields: (string | number)[]) => {
     // Ids and addresses come from the service: one with a line feed could write any note.
     const isClean = fields.every((field) => /^[\w@.:%+!~*'()-]+$/.test(String(field)))
-    if (!isClean) throw new RunError('list-differs', 'an id or an address has characters that none has')
+    if (!isClean)
+      throw new RunError(
+        'list-differs',
+        'the service returned an id or an address with characters that are not allowed',
+      )
     store.append([address, word, ...fields, END].join(' '))
   }
   const add = (word: keyof typeof FIELDS, ...fields: (string | number)[]) => {

@@ -78,7 +78,7 @@ export async function matchPayees(
       notes.addPayee(named, address)
     if (known === undefined) unverified.set(named, { named, name, address })
     else if (known !== address) {
-      const problem = `contractor ${named} has another address in the API, ${address}, than you have, ${known}`
+      const problem = `the API has another address for contractor ${named}, ${address}, than you have: ${known}`
       throw new RunError('list-differs', problem)
     }
   }
@@ -89,7 +89,7 @@ export async function matchPayees(
     const advice = 'check these addresses with the payees, then trust them or add them to the list'
     throw new RunError(
       'payee-unverified',
-      `the addresses of ${fresh.length} payees are the API's alone: ${advice}\n${lines.join('\n')}`,
+      `only the API has the addresses of ${fresh.length} payees: ${advice}\n${lines.join('\n')}`,
     )
   }
   for (const { named, address } of fresh) notes.addPayee(named, address)

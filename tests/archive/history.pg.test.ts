@@ -1,5 +1,5 @@
 import { Account, Address, nativeToScVal, Operation, TransactionBuilder, xdr } from '@stellar/stellar-sdk'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { archivePayloads } from '#drizzle/schema/archive.ts'
 import { readCheckpoint } from '#lib/archive/checkpoint.ts'
 import {
@@ -10,33 +10,14 @@ import {
   readTokenEvents,
   readTransactionEvents,
 } from '#lib/archive/history.ts'
-import { type ArchiveContext, ingest } from '#lib/archive/ingest.ts'
-import type { Database } from '#lib/db/connection.ts'
-import { openNetwork } from '#lib/stellar/network.ts'
-import { cloneDatabase, type TestDatabase } from '../support/database.ts'
-import { accountAt, CONTRACTS, type EventRpc, startEventRpc } from '../support/event-rpc.ts'
+import { ingest } from '#lib/archive/ingest.ts'
+import { accountAt, CONTRACTS } from '../support/event-rpc.ts'
+import { context, db, fake, serveFakeArchive } from './fake-archive.ts'
 
 const PASSPHRASE = 'Standalone Network ; February 2017'
 const [OWNER, SPENDER, PAYEE, STRANGER] = [0, 1, 2, 3].map(accountAt) as [string, string, string, string]
 
-let database: TestDatabase
-let db: Database
-let fake: EventRpc
-let context: ArchiveContext
-
-beforeAll(async () => {
-  database = await cloneDatabase()
-  db = await database.store.database()
-})
-afterAll(() => database.drop())
-
-beforeEach(async () => {
-  await db.execute('TRUNCATE archive_streams, archive_ranges, archive_events CASCADE')
-  fake = await startEventRpc()
-  const network = openNetwork({ name: 'local', passphrase: PASSPHRASE, rpcUrl: fake.url, pollMs: 100 })
-  context = { network, token: CONTRACTS.token, database: async () => db }
-})
-afterEach(() => fake.close())
+serveFakeArchive()
 
 /** Ingests until the ledgers that the network has closed now were read twice. */
 async function readTwice(): Promise<Archive> {

@@ -1,43 +1,19 @@
 import { asc } from 'drizzle-orm'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
 import { archiveEvents, archiveStreams } from '#drizzle/schema/archive.ts'
 import { paymentStops } from '#drizzle/schema/relay.ts'
 import { idOf } from '#lib/archive/event.ts'
 import { type Archive, openArchive, readTokenEvents } from '#lib/archive/history.ts'
 import { FOREIGN, foreignSince, isForeignNetwork } from '#lib/archive/identity.ts'
-import { type ArchiveContext, ingest, ingestSoon } from '#lib/archive/ingest.ts'
+import { ingest, ingestSoon } from '#lib/archive/ingest.ts'
 import { covers } from '#lib/archive/ranges.ts'
 import { archiveFamilies } from '#lib/dashboard/archive-metrics.ts'
-import type { Database } from '#lib/db/connection.ts'
 import { perProcess } from '#lib/observability/per-process.ts'
-import { openNetwork } from '#lib/stellar/network.ts'
 import { lockPayments } from '#lib/transfers/stop.ts'
-import { cloneDatabase, type TestDatabase } from '../support/database.ts'
-import { accountAt, CONTRACTS, type EventRpc, startEventRpc } from '../support/event-rpc.ts'
+import { accountAt, CONTRACTS } from '../support/event-rpc.ts'
+import { context, db, fake, serveFakeArchive } from './fake-archive.ts'
 
-let database: TestDatabase
-let db: Database
-let fake: EventRpc
-let context: ArchiveContext
-
-beforeAll(async () => {
-  database = await cloneDatabase()
-  db = await database.store.database()
-})
-afterAll(() => database.drop())
-
-beforeEach(async () => {
-  await db.execute('TRUNCATE archive_streams, archive_ranges, archive_events CASCADE')
-  fake = await startEventRpc()
-  const network = openNetwork({
-    name: 'local',
-    passphrase: 'Standalone Network ; February 2017',
-    rpcUrl: fake.url,
-    pollMs: 100,
-  })
-  context = { network, token: CONTRACTS.token, database: async () => db }
-})
-afterEach(() => fake.close())
+serveFakeArchive()
 
 /** Adds `count` transfers starting in ledger `first`, three to a ledger. */
 function addTransfers(count: number, first = 2): void {

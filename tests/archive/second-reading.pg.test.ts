@@ -1,44 +1,21 @@
 import { asc } from 'drizzle-orm'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { archiveEvents, archiveStreams } from '#drizzle/schema/archive.ts'
 import { idOf } from '#lib/archive/event.ts'
 import { openArchive, readAccountEvents, readCoverage, readTokenEvents } from '#lib/archive/history.ts'
-import { type ArchiveContext, ingest } from '#lib/archive/ingest.ts'
-import type { Database } from '#lib/db/connection.ts'
-import { openNetwork } from '#lib/stellar/network.ts'
+import { ingest } from '#lib/archive/ingest.ts'
 import { captureLog } from '../support/console.ts'
-import { cloneDatabase, type TestDatabase } from '../support/database.ts'
-import { accountAt, CONTRACTS, type EventRpc, type EventsAnswer, startEventRpc } from '../support/event-rpc.ts'
+import { accountAt, CONTRACTS, type EventsAnswer } from '../support/event-rpc.ts'
+import { context, db, fake, serveFakeArchive } from './fake-archive.ts'
 
-let database: TestDatabase
-let db: Database
-let fake: EventRpc
-let context: ArchiveContext
 let lines: string[]
 
-beforeAll(async () => {
-  database = await cloneDatabase()
-  db = await database.store.database()
-})
-afterAll(() => database.drop())
-
-beforeEach(async () => {
-  await db.execute('TRUNCATE archive_streams, archive_ranges, archive_events CASCADE')
-  fake = await startEventRpc()
-  const network = openNetwork({
-    name: 'local',
-    passphrase: 'Standalone Network ; February 2017',
-    rpcUrl: fake.url,
-    pollMs: 100,
-  })
-  context = { network, token: CONTRACTS.token, database: async () => db }
+serveFakeArchive()
+beforeEach(() => {
   lines = captureLog()
   addTransfers(1, 30)
 })
-afterEach(async () => {
-  vi.restoreAllMocks()
-  await fake.close()
-})
+afterEach(() => void vi.restoreAllMocks())
 
 /** Adds a transfer to each ledger from `first` through `last`. */
 function addTransfers(first: number, last: number): void {

@@ -422,15 +422,21 @@ describe('a line that has waited for a day', () => {
     expect(await outcomesOf(waiting, leased)).toEqual(['failed', 'failed'])
   })
 
-  test('has as much time left after a stop as before', async () => {
+  /** A line that was queued so long ago (ms), after a stop of the last two days that has just ended. */
+  async function lineAfterStop(age: number): Promise<LineId> {
     await makeChannels('A')
     const line = await makeLine()
-    const beganAt = new Date(Date.now() - 2 * DAY_MS)
-    await setLine(line, { queuedAt: new Date(beganAt.getTime() - DAY_MS / 2) })
+    await setLine(line, { queuedAt: new Date(Date.now() - age) })
     await fixture.stop()
-    await db.update(paymentStops).set({ since: beganAt })
-    await db.update(relayChannels).set({ reconciledStop: beganAt })
+    const since = new Date(Date.now() - 2 * DAY_MS)
+    await db.update(paymentStops).set({ since })
+    await db.update(relayChannels).set({ reconciledStop: since })
     expect(await resumeIfReconciled(relayWith('A'))).toBe(true)
+    return line
+  }
+
+  test('has as much time left after a stop as before', async () => {
+    const line = await lineAfterStop(2.5 * DAY_MS)
     const chore = { ...dayLater(), now: () => new Date() }
     expect(await endOverdueLines(chore)).toBe(0)
     expect(await endOverdueLines({ ...chore, now: () => new Date(Date.now() + (2 * DAY_MS) / 3) })).toBe(1)
@@ -438,14 +444,7 @@ describe('a line that has waited for a day', () => {
   })
 
   test('has its whole day if it was queued during a stop', async () => {
-    await makeChannels('A')
-    const line = await makeLine()
-    const beganAt = new Date(Date.now() - 2 * DAY_MS)
-    await setLine(line, { queuedAt: new Date(Date.now() - DAY_MS / 2) })
-    await fixture.stop()
-    await db.update(paymentStops).set({ since: beganAt })
-    await db.update(relayChannels).set({ reconciledStop: beganAt })
-    expect(await resumeIfReconciled(relayWith('A'))).toBe(true)
+    const line = await lineAfterStop(DAY_MS / 2)
     const { queuedAt } = await lineOf(line)
     expect(Math.abs(queuedAt.getTime() - Date.now())).toBeLessThan(DAY_MS / 4)
   })

@@ -71,6 +71,13 @@ function paidPayroll(): Promise<Payroll> {
   return settled
 }
 
+/** A batch as the service shows it, and the id of a new draft of the same employer. */
+async function nextOf({ batch, employer: { session } }: Payroll): Promise<{ paid: Body; batch: string }> {
+  const { body: paid } = await service.ask('GET', `/batches/${batch}`, { session })
+  const { body } = await service.ask('POST', '/batches', { session, body: { name: 'the next' } })
+  return { paid, batch: String(body.id) }
+}
+
 /** The paid payouts as others that are to be paid. */
 const renamed = (body: Body): Body => ({
   ...body,
@@ -119,24 +126,16 @@ test('accepts a paid payout of a contractor whom the list lacks', async () => {
 
 test('counts no payment of another batch for a payout that has its id', async () => {
   const payroll = await paidPayroll()
-  const paid = (await service.ask('GET', `/batches/${payroll.batch}`, { session: payroll.employer.session })).body
-  const { body } = await service.ask('POST', '/batches', {
-    session: payroll.employer.session,
-    body: { name: 'the next' },
-  })
-  const next = { ...payroll, batch: String(body.id) }
+  const { paid, batch } = await nextOf(payroll)
+  const next = { ...payroll, batch }
   const reused = lying(isBatch, (given) => ({ ...given, status: 'started', payouts: paid.payouts }))
   await expect(requestOf(next, reused).then(runBatch)).rejects.toMatchObject({ code: 'list-differs' })
 })
 
 test('calls no payout paid for an older payment with its id, although its notes are lost', async () => {
   const payroll = await paidPayroll()
-  const paid = (await service.ask('GET', `/batches/${payroll.batch}`, { session: payroll.employer.session })).body
-  const { body } = await service.ask('POST', '/batches', {
-    session: payroll.employer.session,
-    body: { name: 'the next' },
-  })
-  const next = { ...payroll, batch: String(body.id), file: `${payroll.file}.reused` }
+  const { paid, batch } = await nextOf(payroll)
+  const next = { ...payroll, batch, file: `${payroll.file}.reused` }
   // A draft without payouts, which then have the ids of earlier ones, and are called paid.
   let isAdded = false
   const reusing = async (request: Request): Promise<Response> => {

@@ -9,7 +9,7 @@ function openStore(lines: string[] = []) {
   return { lines, store, notes: openNotes(holder('employer'), store) }
 }
 
-test('writes no note with text of the service that would be several', () => {
+test('writes nothing if text from the service would make several notes', () => {
   const { lines, notes } = openStore()
   const forged = `p 2026-01-01T00:00:00Z ;\n${holder('employer').address} payee ada GTHIEF ;\nx`
   const writes = [
@@ -19,7 +19,7 @@ test('writes no note with text of the service that would be several', () => {
     () => notes.addPaid('p', 'a b'),
     () => notes.addDelegation({ batch: forged, channel: 'G', liveUntilLedger: 1 }),
   ]
-  for (const write of writes) expect(write).toThrow('characters that none has')
+  for (const write of writes) expect(write).toThrow('characters that are not allowed')
   expect(lines).toEqual([])
 })
 
