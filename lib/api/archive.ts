@@ -60,8 +60,9 @@ async function requireArchive(
 type RangeQuery = z.output<typeof rangeQuery>
 
 function rangeOf({ firstLedger, ingestedThrough }: Archive, query: RangeQuery) {
-  const { from_ledger = firstLedger, cursor: after, limit = MAX_PAGE } = query
-  // A range that begins above the ingested end must not count as empty, and so as complete.
+  const { cursor: after, limit = MAX_PAGE } = query
+  // A range that ends below the first ledger, or begins above the ingested end, must not count as empty, and so as complete.
+  const { from_ledger = Math.min(firstLedger, query.to_ledger ?? firstLedger) } = query
   const { to_ledger = Math.max(ingestedThrough, from_ledger) } = query
   return { fromLedger: from_ledger, toLedger: to_ledger, after, limit }
 }

@@ -33,7 +33,7 @@ export async function openArchive(db: Database, token: string): Promise<Archive 
 }
 
 /**
- * How far every stream of an archive is ingested, its registries included, through which ledger they were read twice (0 at
+ * How far every stream of an archive is ingested, its registries included, the latest ledger that was read twice in all of them (0 at
  * first), how many gaps they have, and the first and the last missing ledger.
  */
 export async function readCoverage(db: Database, { token, registries }: Archive) {
@@ -128,11 +128,12 @@ export async function readRegistryEvents(
   registry?: string | undefined,
 ): Promise<ArchivedPage> {
   const registries = archive.registries.filter(({ contract }) => registry === undefined || contract === registry)
+  const ids = registries.map(({ id }) => id)
+  // Before the events: a page that is stored in between must not count as read.
+  const ranges = await findRanges(db, ids)
   const streams = await Promise.all(registries.map((stream) => readStream(db, stream, query)))
   const rows = streams.flat().sort((one, other) => compare(one, other))
   const page = rows.slice(0, query.limit)
-  const ids = registries.map(({ id }) => id)
-  const ranges = await findRanges(db, ids)
   const complete = ids.every((id) =>
     covers(
       ranges.filter(({ stream }) => stream === id),

@@ -55,7 +55,7 @@ export function openLocalArchive(context: {
     readEvents: async (account: string, fromLedger: number | undefined, toLedger: number) => {
       const { db, archive } = await open(toLedger)
       if (!archive) return { events: [], complete: false }
-      const range = { fromLedger: fromLedger ?? archive.firstLedger, toLedger, limit: PAGE }
+      const range = { fromLedger: fromLedger ?? Math.min(archive.firstLedger, toLedger), toLedger, limit: PAGE }
       const events: Awaited<ReturnType<typeof readAccountEvents>>['events'] = []
       for (let after: string | undefined; ; ) {
         const page = await readAccountEvents(db, archive, account, { ...range, after })

@@ -27,7 +27,8 @@ export function covers(ranges: readonly LedgerRange[], from: number, through: nu
 export function splitAt({ fromLedger, throughLedger }: LedgerRange, without: ReadonlySet<number>): LedgerRange[] {
   const parts: LedgerRange[] = []
   let from = fromLedger
-  for (const ledger of [...[...without].sort((one, other) => one - other), throughLedger + 1]) {
+  const within = [...without].filter((ledger) => ledger >= fromLedger && ledger <= throughLedger)
+  for (const ledger of [...within.toSorted((one, other) => one - other), throughLedger + 1]) {
     if (ledger > from) parts.push({ fromLedger: from, throughLedger: ledger - 1 })
     from = ledger + 1
   }

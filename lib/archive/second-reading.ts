@@ -18,9 +18,9 @@ const DELAY_LEDGERS = 60 + LAG
 const MAX_PAGES = 20
 
 /**
- * Reads ledgers that are not final again, if they were stored at least 60 ledgers ago: a node that was catching up, or lying, may
- * have omitted an event. Adds such events. Ledgers become final if the reading had exactly the
- * stored events; the others are left to the next reading. Resolves to the number of events added.
+ * Reads ledgers that are not final again, if they were stored at least 60 ledgers ago: a lagging or dishonest node may have omitted
+ * an event. Adds such events. Ledgers become final if the reading had exactly the stored events; the others are left to the next
+ * reading. Resolves to the number of events added.
  * @throws LedgerError `unavailable`
  */
 export async function readAgain(
@@ -36,6 +36,11 @@ export async function readAgain(
     if (!reading || reading.rereadThrough >= reading.rereadTo) {
       await planReading(db, network, stream)
       break
+    }
+    // A node named a ledger that is far in the future when this was planned.
+    if (reading.rereadAfter > window.latestLedger + DELAY_LEDGERS + 2 * LAG) {
+      await moveReading(db, stream, reading, reading.rereadTo)
+      continue
     }
     if (window.latestLedger < reading.rereadAfter) break
     const floor = Math.max(window.oldestLedger, reading.rereadThrough + 1)
@@ -147,7 +152,7 @@ function isSame(row: EventRow, other: EventRow | undefined): boolean {
   return (['txHash', 'topics', 'data'] as const).every((name) => Buffer.from(row[name]).equals(other[name]))
 }
 
-/** Marks the ledgers of a page as final, except those that differ, and joins adjacent ranges. */
+/** Marks the ledgers of a page as final, and those that differ as not final, and joins adjacent ranges. */
 async function addFinal(
   tx: Database,
   { id: stream }: Stream,
@@ -161,8 +166,8 @@ async function addFinal(
   await tx
     .delete(archiveFinalRanges)
     .where(and(eq(archiveFinalRanges.stream, stream), inArray(archiveFinalRanges.fromLedger, starts)))
-  const added = splitAt({ fromLedger: from, throughLedger: through }, differing)
-  for (const part of partsOf(joinRanges([...near, ...added]))) {
+  const joined = joinRanges([...near, { fromLedger: from, throughLedger: through }])
+  for (const part of partsOf(joined.flatMap((range) => splitAt(range, differing)))) {
     await tx.insert(archiveFinalRanges).values(part.map((range) => ({ stream, ...range })))
   }
 }

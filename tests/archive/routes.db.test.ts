@@ -102,6 +102,18 @@ test('returns all events of a transaction by its hash', async () => {
   expect(found.body).toMatchObject({ events: [deposit], complete: true })
 })
 
+test('calls nothing complete that is below the first ledger', async () => {
+  const { body } = await get('/health')
+  const fromLedger = Number(body.first_ledger)
+  const beginAt = (ledger: number) => service.db.update(archiveRanges).set({ fromLedger: ledger })
+  await beginAt(fromLedger + 1)
+  for (const path of [`/tokens/${token}/events`, `/tokens/${token}/registry`, `${account()}/events`]) {
+    const page = await get(`${path}?to_ledger=${fromLedger}`)
+    expect(page).toMatchObject({ status: 200, body: { complete: false } })
+  }
+  await beginAt(fromLedger)
+})
+
 test('calls nothing complete that is above the ingested ledgers', async () => {
   const { body } = await get('/health')
   const above = Number(body.ingested_through) + 10_000

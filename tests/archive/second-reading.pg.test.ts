@@ -159,6 +159,14 @@ describe('the second reading', () => {
     expect(coverage).toMatchObject({ gaps: 0, finalThrough: 30 + LATER })
   })
 
+  test('plans again if a node named a ledger that is far in the future', async () => {
+    await ingest(context)
+    await db.update(archiveStreams).set({ rereadAfter: 5_000_000 })
+    await ingestLater()
+    await ingestLater()
+    expect(await isFinal(1, 30)).toBe(true)
+  })
+
   test('does nothing if the RPC keeps fewer than 60 ledgers', async () => {
     await ingest(context)
     for (let round = 0; round < 20; round += 1) {
@@ -208,22 +216,33 @@ describe('the second reading', () => {
       turn += 1
       return turn % 3 === 0 ? undefined : omit(answer)
     }
+    /** Three rounds at once, again until they have done something: any of their requests may fail. */
+    const raceUntil = async (isDone: () => Promise<boolean>) => {
+      for (let round = 0; round < 60 && !(await isDone()); round += 1) await raceRounds()
+      expect(await isDone()).toBe(true)
+    }
     const raceRounds = async () => {
+      // Another request of each round fails.
+      turn += 1
       const freed = setInterval(() => void db.update(archiveStreams).set({ claimedUntil: null }).then(), 5)
       await Promise.allSettled([ingest(context), ingest(context), ingest(context)])
       clearInterval(freed)
     }
-    for (let round = 0; round < 8; round += 1) await raceRounds()
+    const isPlanned = async () => {
+      const token = (await db.select().from(archiveStreams)).find(({ role }) => role === 'token')
+      return token?.rereadTo === 400
+    }
+    await raceUntil(isPlanned)
+    expect(await storedIds()).toHaveLength(395)
     fake.distort = (answer) => {
       turn += 1
       return turn % 4 === 0 ? undefined : answer
     }
     fake.latestLedger += LATER
-    for (let round = 0; round < 20; round += 1) await raceRounds()
+    await raceUntil(async () => (await storedIds()).length === 400)
     expect(await storedIds()).toEqual(servedIds())
     fake.latestLedger += LATER
-    for (let round = 0; round < 20; round += 1) await raceRounds()
-    expect(await isFinal(1, 400)).toBe(true)
+    await raceUntil(() => isFinal(1, 400))
     const corrected = logged('archive corrected').map(({ events }) => Number(events))
     expect(corrected.reduce((sum, events) => sum + events)).toBe(5)
     expect(logged('archive contradicted')).toEqual([])

@@ -75,7 +75,7 @@ test.each<[Check, words: string]>([
 
 test.each<[Check, words: string]>([
   [READY.archive, 'Complete through ledger 1,234'],
-  [{ ...READY.archive, finalThrough: 1200 }, 'Complete through ledger 1,234, read twice through 1,200'],
+  [{ ...READY.archive, finalThrough: 1200 }, 'Complete through ledger 1,234, last read twice: 1,200'],
   [{ ok: true, behind: 9, problem: 'nothing is archived yet' }, 'Starting nothing is archived yet'],
   [
     { ok: false, behind: 9_000, problem: 'ingestion has not started: events will be lost' },

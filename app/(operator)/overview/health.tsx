@@ -61,7 +61,7 @@ function archiveLight(archive: Readiness['archive']): Light {
   if (behind === undefined) return ['bad', 'Unreachable', `${problem}`]
   if (!ok) return ['bad', ingestedThrough === undefined ? 'Not started' : 'Far behind', `${problem}`]
   if (ingestedThrough === undefined) return ['busy', 'Starting', `${problem}`]
-  const readTwice = finalThrough ? `, read twice through ${groupDigits(Number(finalThrough))}` : ''
+  const readTwice = finalThrough ? `, last read twice: ${groupDigits(Number(finalThrough))}` : ''
   const through = `through ledger ${groupDigits(Number(ingestedThrough))}${readTwice}`
   return gaps ? ['bad', 'Incomplete', `${through}; ${problem}`] : ['good', 'Complete', through]
 }
