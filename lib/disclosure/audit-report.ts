@@ -41,9 +41,7 @@ export function presentAudit(
       return { date, cells: [date, name, operation, counterparty, ...cells, transaction, note] }
     }),
     notes: [
-      ...problems
-        .filter((problem) => account === undefined || problem.account === account)
-        .map(({ account: name, problem }) => `${name}: ${problem}.`),
+      ...problems.map(({ account: name, problem }) => `${name}: ${problem}.`),
       ...(completeFrom === undefined
         ? []
         : [`Events before ${completeFrom} are missing: neither the RPC nor a named archive has them.`]),

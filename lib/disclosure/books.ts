@@ -2,17 +2,18 @@ import { formatUnits } from '#lib/text/money.ts'
 import { addOpenings, NOTHING, type Opening, opens } from '#lib/wallet/commitment.ts'
 import type { LedgerEvent } from './payment.ts'
 
-/**
- * One of an account's two balances, as far as its events tell, and where these events were read: since `from`, the ledger
- * whose event last gave the balance by itself.
- */
-export interface Pot {
+/** The events that an amount follows from: since ledger `from`, whose event gave an amount by itself. */
+interface Evidence {
+  from: number
+  sources: readonly string[]
+}
+
+/** One of an account's two balances, as its events imply it. */
+export interface Pot extends Evidence {
   /** undefined while it is unknown */
   opening: Opening | undefined
   /** what it holds at least, in base units */
   least: bigint
-  from: number
-  sources: readonly string[]
 }
 
 /** The balances of an account. */
@@ -22,7 +23,7 @@ export interface Book {
 }
 
 /** The rest of a delegation. */
-export interface OpenDelegation {
+export interface OpenDelegation extends Evidence {
   owner: string
   spender: string
   rest: Opening | undefined
@@ -46,8 +47,20 @@ type Place = Pick<LedgerEvent, 'ledger' | 'source'>
 export class Books {
   readonly accounts = new Map<string, Book>()
   readonly delegations = new Map<string, OpenDelegation>()
-  readonly problems: Problem[] = []
+  private readonly found: Problem[] = []
+  /** by account, the checkpoints that could not be compared with the events before them */
+  private readonly skipped = new Map<string, { count: number; from: number; to: number }>()
   private place: Place = { ledger: 0, source: '' }
+
+  get problems(): Problem[] {
+    const skipped = [...this.skipped].map(([account, { count, from, to }]) =>
+      unknown(
+        account,
+        `from ledger ${from} to ledger ${to}, ${count} balance${count === 1 ? '' : 's'} could not be compared with the events before: an amount cannot be read`,
+      ),
+    )
+    return [...this.found, ...skipped]
+  }
 
   /** Names the event that the next calls are about. */
   turnTo({ ledger, source }: Place): void {
@@ -58,8 +71,10 @@ export class Books {
     return this.accounts.get(account) ?? { spendable: this.pot(undefined), receiving: this.pot(undefined) }
   }
 
+  /** An account is registered once, and has no other event before. */
   register(account: string): void {
-    this.accounts.set(account, { spendable: this.pot(NOTHING), receiving: this.pot(NOTHING) })
+    if (this.accounts.has(account)) this.reject(account)
+    else this.accounts.set(account, { spendable: this.pot(NOTHING), receiving: this.pot(NOTHING) })
   }
 
   /** An unknown amount makes the receiving balance unknown until the next merge. */
@@ -78,15 +93,11 @@ export class Books {
     const book = this.of(account)
     const { opening, least } = book.spendable
     const before = opening?.value ?? least
-    if (after) {
-      const had = after.value + (amount ?? 0n)
-      const isWrong = opening
-        ? amount === undefined
-          ? before < had
-          : before !== had
-        : amount !== undefined && before > had
-      if (isWrong) this.contradict(account, 'spendable', had)
-    }
+    const isExact = opening !== undefined && after !== undefined && amount !== undefined
+    const had = (after?.value ?? 0n) + (amount ?? 0n)
+    if (opening ? before < had || (isExact && before > had) : after && amount !== undefined && before > had) {
+      this.contradict(account, 'spendable', had)
+    } else if (opening && !isExact) this.skip(account)
     const rest = amount === undefined || before < amount ? 0n : before - amount
     this.accounts.set(account, { ...book, spendable: { ...this.pot(after), least: after?.value ?? rest } })
   }
@@ -94,10 +105,12 @@ export class Books {
   /** A delegation of which `rest` is left, after a payment of `amount` from it if there is one. */
   delegate(owner: string, spender: string, rest: Opening | undefined, amount?: bigint): void {
     const key = `${owner} ${spender}`
-    const before = this.delegations.get(key)?.rest
-    if (before && rest && amount !== undefined && before.value !== rest.value + amount)
+    const before = this.delegations.get(key)
+    if (before?.rest && rest && amount !== undefined && before.rest.value !== rest.value + amount)
       this.contradictRest(owner, spender)
-    this.delegations.set(key, { owner, spender, rest })
+    const { ledger, source } = this.place
+    const { from, sources } = before ?? { from: ledger, sources: [] }
+    this.delegations.set(key, { owner, spender, rest, from, sources: [...new Set([...sources, source])] })
   }
 
   /** Ends a delegation, and returns its rest to the balance. `rest`: what the event gives, by default what is known. */
@@ -128,8 +141,9 @@ export class Books {
   /** Notes that the token never emits such an event. */
   reject(account: string): void {
     const { ledger, source } = this.place
-    const problem = `an event of ledger ${ledger}, read from ${source}, is none that the token emits`
-    this.problems.push({ account, problem, isContradiction: true })
+    this.found.push(
+      wrong(account, `an event of ledger ${ledger}, read from ${source}, is not one that the token emits`),
+    )
   }
 
   /** A balance that the current event gives by itself, or a part of one. */
@@ -141,13 +155,20 @@ export class Books {
     const { opening, least, from, sources } = this.of(account)[part]
     const sum = `${opening ? '' : 'at least '}${formatUnits(opening?.value ?? least)}`
     const problem = `the ${describeEvents(from, this.place.ledger, [...sources, this.place.source])} contradict each other: they add up to ${sum}, and the account had ${formatUnits(had)}`
-    this.problems.push({ account, problem, isContradiction: true })
+    this.found.push(wrong(account, problem))
   }
 
   private contradictRest(owner: string, spender: string): void {
     const { ledger, source } = this.place
-    const problem = `the delegation to ${spender} has another rest in ledger ${ledger} (${source}) than its earlier events give`
-    this.problems.push({ account: owner, problem, isContradiction: true })
+    const { from, sources } = this.delegations.get(`${owner} ${spender}`) ?? { from: ledger, sources: [] }
+    const events = describeEvents(from, ledger, [...sources, source])
+    this.found.push(wrong(owner, `the ${events} give different rests of the delegation to ${spender}`))
+  }
+
+  private skip(account: string): void {
+    const { ledger } = this.place
+    const { count, from } = this.skipped.get(account) ?? { count: 0, from: ledger }
+    this.skipped.set(account, { count: count + 1, from, to: ledger })
   }
 }
 
@@ -165,6 +186,7 @@ export type Balances = Pick<Books, 'accounts'> & { delegations: readonly OpenDel
  * Compares the balances and delegations with the ledger's commitments.
  * @param ledger the entries now, and the ledger up to which the events were read; delegations in their order, undefined
  *   where there is none
+ * @param account the account that was asked about, which may have no event. Without one, all are compared
  */
 export function compareBooks(
   { accounts, delegations }: Balances,
@@ -173,8 +195,13 @@ export function compareBooks(
     delegations: readonly ({ allowance_commitment: Uint8Array } | undefined)[]
     through: number
   },
+  account?: string,
 ): Problem[] {
   const { through } = ledger
+  const silent =
+    account === undefined || accounts.has(account)
+      ? []
+      : [unknown(account, `no event of the account was found through ledger ${through}: nothing was compared`)]
   const ofAccounts = [...accounts].flatMap(([account, book]) => {
     const entry = ledger.accounts.get(account)
     if (!entry) return [unknown(account, 'the ledger shows no such account: its balances were not compared')]
@@ -187,15 +214,16 @@ export function compareBooks(
       ]
     })
   })
-  const ofDelegations = delegations.flatMap(({ owner, spender, rest }, index) => {
+  const ofDelegations = delegations.flatMap(({ owner, spender, rest, from, sources }, index) => {
     const entry = ledger.delegations[index]
-    if (!entry || (rest && opens(rest, entry.allowance_commitment))) return []
-    const subject = `the rest of the delegation to ${spender}`
+    if (entry && rest && opens(rest, entry.allowance_commitment)) return []
+    const events = describeEvents(from, through, sources)
+    if (!entry) return [wrong(owner, `the ${events} show a delegation to ${spender}, and the ledger has none`)]
     return rest
-      ? [wrong(owner, `${subject} is not that of the ledger`)]
-      : [unknown(owner, `${subject} is unknown, and was not compared with the ledger’s`)]
+      ? [wrong(owner, `the ${events} do not add up to the ledger’s rest of the delegation to ${spender}`)]
+      : [unknown(owner, `the rest of the delegation to ${spender} is unknown, and was not compared with the ledger’s`)]
   })
-  return [...ofAccounts, ...ofDelegations]
+  return [...silent, ...ofAccounts, ...ofDelegations]
 }
 
 const wrong = (account: string, problem: string): Problem => ({ account, problem, isContradiction: true })

@@ -41,8 +41,7 @@ export interface HistorySource {
 export async function readHistory({ rpc: server, token, archives }: HistorySource, account?: string): Promise<History> {
   const health = await reachLedger(server.getHealth())
   const { floor, seam } = limitsOf(health)
-  const whole: rpc.Api.EventFilter[] = [{ type: 'contract', contractIds: [token] }]
-  const filters = account === undefined ? whole : accountFilters(token, account)
+  const filters = tokenFilters(token, account)
   const {
     events: read,
     latestLedger,
@@ -62,6 +61,10 @@ export async function readHistory({ rpc: server, token, archives }: HistorySourc
     ? { events, through }
     : { events, through, completeFrom: old[0]?.closedAt ?? (await readCloseTime(server, floor)) }
 }
+
+/** The events of the token that name an account, or all of them. */
+export const tokenFilters = (token: string, account: string | undefined): rpc.Api.EventFilter[] =>
+  account === undefined ? [{ type: 'contract', contractIds: [token] }] : accountFilters(token, account)
 
 /** When a ledger closed. If the RPC has dropped it in the meantime, its oldest ledger counts instead. */
 async function readCloseTime(server: rpc.Server, ledger: number): Promise<string> {
@@ -124,20 +127,26 @@ const payloadOf = (payload: string | undefined): Payload | undefined =>
 /** Base64 XDR of the symbols of the events whose calls an owner needs. */
 const DELEGATED = ['set_spender', 'spender_transfer'].map((name) => xdr.ScVal.scvSymbol(name).toXdr('base64'))
 
+/** How many transactions are read at once. */
+const AT_ONCE = 10
+
 /** Reads the missing payloads of delegated calls from the RPC, if it still has their transactions. */
 export async function readPayloads(
   { rpc: server, token, passphrase }: Pick<HistorySource, 'rpc' | 'token'> & { passphrase: string },
   events: readonly HistoryEvent[],
 ): Promise<HistoryEvent[]> {
-  const complete: HistoryEvent[] = []
-  for (const event of events) {
-    const isWanted = event.payload === undefined && DELEGATED.includes(event.topics[0] ?? '')
-    const found = isWanted ? await reachLedger(server.getTransaction(event.transaction)) : undefined
-    const payload =
-      found && found.status !== 'NOT_FOUND' ? payloadIn(found.envelopeXdr, { token, passphrase }) : event.payload
-    complete.push({ ...event, payload })
+  const isMissing = ({ payload, topics: [name = ''] }: HistoryEvent) =>
+    payload === undefined && DELEGATED.includes(name)
+  const missing = [...new Set(events.filter(isMissing).map(({ transaction }) => transaction))]
+  const payloads = new Map<string, Payload | undefined>()
+  for (let start = 0; start < missing.length; start += AT_ONCE) {
+    const read = missing.slice(start, start + AT_ONCE).map(async (transaction) => {
+      const found = await reachLedger(server.getTransaction(transaction))
+      if (found.status !== 'NOT_FOUND') payloads.set(transaction, payloadIn(found.envelopeXdr, { token, passphrase }))
+    })
+    await Promise.all(read)
   }
-  return complete
+  return events.map((event) => (isMissing(event) ? { ...event, payload: payloads.get(event.transaction) } : event))
 }
 
 /**

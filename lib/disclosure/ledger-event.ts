@@ -4,6 +4,9 @@ import type { ArchivedEvent, TokenArchive } from '#lib/wallet/archive.ts'
 import type { LedgerEvent } from './payment.ts'
 import type { ClosedLedger } from './report.ts'
 
+/** The name of the RPC as the source of an event. */
+export const RPC_SOURCE = 'the RPC'
+
 /** No transaction has this hash, so the response contains only the latest ledger. */
 const NO_HASH = '0'.repeat(64)
 
@@ -39,7 +42,7 @@ export function fromRpc(event: rpc.Api.EventResponse): LedgerEvent {
     eventIndex: indexOf(event.id),
     topics: event.topic.map((topic) => topic.toXdr('base64')),
     data: event.value.toXdr('base64'),
-    source: 'the RPC',
+    source: RPC_SOURCE,
   }
 }
 

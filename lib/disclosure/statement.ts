@@ -107,6 +107,7 @@ function enter(reading: Reading, { name, addresses, fields }: Decoded): Entry[] 
   if (name === 'transfer' && [first, second].includes(address)) return pay(reading, fields)
   if (name === 'spender_transfer' && [second, third].includes(address)) return pay(reading, fields)
   if (name === 'deposit' && second === address) {
+    if (amount === undefined) books.reject(address)
     books.receive(address, amount === undefined ? undefined : { value: amount, blinding: 0n })
     return [{ direction: 'deposited', counterparty: first, amount, note: amount === undefined ? INVALID : undefined }]
   }
@@ -119,29 +120,24 @@ function enter(reading: Reading, { name, addresses, fields }: Decoded): Entry[] 
       books.merge(address)
       return []
     case 'clawback':
+      if (amount === undefined) books.reject(address)
       books.clawBack(address, amount)
       return [{ direction: 'clawed back', counterparty: '', amount, note: amount === undefined ? INVALID : undefined }]
     case 'withdraw':
-      books.spend(
-        address,
-        amount,
-        ifValid(() => decryptBalance(keys.vk, fields)),
-      )
+      if (amount === undefined) books.reject(address)
+      books.spend(address, amount, balanceIn(reading, fields))
       return [
         { direction: 'withdrawn', counterparty: second, amount, note: amount === undefined ? INVALID : undefined },
       ]
     case 'set_spender': {
       const rest = restIn(keys.vk, second, event, 'set')
-      books.spend(
-        address,
-        rest?.value,
-        ifValid(() => decryptBalance(keys.vk, fields)),
-      )
+      books.spend(address, rest?.value, balanceIn(reading, fields))
       books.delegate(address, second, rest)
       return [{ direction: 'escrowed', counterparty: second, amount: rest?.value, note: rest ? undefined : NO_PAYLOAD }]
     }
     case 'revoke_spender': {
       const rest = ifValid(() => decryptAllowance(deriveDelegationKey(keys.vk, second), fields))
+      if (!rest) books.reject(address)
       books.revoke(address, second, rest)
       return [{ direction: 'returned', counterparty: second, amount: rest?.value, note: rest ? undefined : OTHER_KEYS }]
     }
@@ -151,7 +147,8 @@ function enter(reading: Reading, { name, addresses, fields }: Decoded): Entry[] 
 }
 
 /** Records a payment of the account. An account that pays itself has one line. */
-function pay({ address, keys, viewingKeys, books, event }: Reading, fields: Decoded['fields']): Entry[] {
+function pay(reading: Reading, fields: Decoded['fields']): Entry[] {
+  const { address, keys, viewingKeys, books, event } = reading
   const decoded = decodePayment(event.topics, event.data)
   if (!decoded) {
     books.reject(address)
@@ -163,6 +160,7 @@ function pay({ address, keys, viewingKeys, books, event }: Reading, fields: Deco
   const entries: Entry[] = []
   if (to === address) {
     const received = ifValid(() => decryptTransfer(keys.vk, fields))
+    if (!received) books.reject(address)
     books.receive(address, received)
     const note = received ? undefined : OTHER_KEYS
     entries.push({ direction: 'received', counterparty: from, spender, amount: received?.value, note })
@@ -178,16 +176,22 @@ function pay({ address, keys, viewingKeys, books, event }: Reading, fields: Deco
     entries.unshift({ ...sent, amount, note: isKnown ? undefined : UNREADABLE })
   } else {
     const read = sentAmount(payment, keys, viewingKeys)
-    books.spend(
-      address,
-      read.amount,
-      ifValid(() => decryptBalance(keys.vk, fields)),
-    )
+    books.spend(address, read.amount, balanceIn(reading, fields))
     entries.unshift({ ...sent, ...read })
   }
   const [own, back] = entries
   if (!own || !isToItself(payment)) return entries
   return [{ ...own, direction: 'to itself', amount: own.amount ?? back?.amount }]
+}
+
+/**
+ * The account's balance after its own operation. The circuits encrypt it to the account's keys, so the token emits no event that
+ * they do not open.
+ */
+function balanceIn({ address, keys, books }: Reading, fields: Decoded['fields']): Opening | undefined {
+  const after = ifValid(() => decryptBalance(keys.vk, fields))
+  if (!after) books.reject(address)
+  return after
 }
 
 /** The opening in an event; undefined if its fields are not those of the wallet's own operations. */

@@ -6,7 +6,7 @@ import {
   readAccountEntry,
   readDelegationEntry,
 } from '#lib/stellar/confidential-token.ts'
-import { readEntries } from '#lib/stellar/entries.ts'
+import { MAX_KEYS, readEntries } from '#lib/stellar/entries.ts'
 import { LedgerError } from '#lib/stellar/ledger-error.ts'
 import { decodeKey } from './commitment.ts'
 import type { Deployment, TokenOnNetwork } from './deployment.ts'
@@ -62,19 +62,23 @@ export async function readAuditorKey(
 }
 
 /**
- * The delegations of these pairs in the same order, undefined where there is none, and the ledger of the response. At most
- * 200 pairs.
+ * The delegations of these pairs in the same order, undefined where there is none, and the oldest ledger of a response (0 if there
+ * are no pairs).
  * @throws LedgerError
  */
 export async function readDelegations(
   deployment: TokenOnNetwork,
   pairs: readonly { owner: string; spender: string }[],
 ): Promise<{ delegations: (DelegationEntry | undefined)[]; latestLedger: number }> {
-  const { entries, latestLedger } = await readEntries(
-    deployment.rpc,
-    pairs.map((pair) => delegationKey(deployment.token, pair)),
-  )
-  return { delegations: entries.map((entry) => entry && readDelegationEntry(entry.val)), latestLedger }
+  const keys = pairs.map((pair) => delegationKey(deployment.token, pair))
+  const delegations: (DelegationEntry | undefined)[] = []
+  let oldest: number | undefined
+  for (let start = 0; start < keys.length; start += MAX_KEYS) {
+    const { entries, latestLedger } = await readEntries(deployment.rpc, keys.slice(start, start + MAX_KEYS))
+    delegations.push(...entries.map((entry) => entry && readDelegationEntry(entry.val)))
+    oldest = Math.min(oldest ?? latestLedger, latestLedger)
+  }
+  return { delegations, latestLedger: oldest ?? 0 }
 }
 
 function complete(data: xdr.LedgerEntryData): ConfidentialAccount {

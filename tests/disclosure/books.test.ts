@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { readAudit } from '#lib/disclosure/audit.ts'
+import { presentAudit } from '#lib/disclosure/audit-report.ts'
 import { type Balances, compareBooks, type Problem } from '#lib/disclosure/books.ts'
 import type { HistoryEvent } from '#lib/disclosure/history.ts'
 import { readCheckedStatement } from '#lib/disclosure/statement.ts'
@@ -145,6 +146,12 @@ test('the balance of each line follows from the one before, and the last is that
   ])
 })
 
+/** The problem of an event that the token cannot have emitted. */
+const NOT_EMITTED = (ledger: number, source: string) =>
+  new RegExp(
+    `^an event of ledger ${ledger}, read from ${source.replaceAll('.', '\\.')}, is not one that the token emits$`,
+  )
+
 /** Lies of an archive about its ledgers, 1000 to 1007, or of an RPC about the later ones. */
 const LIES: [string, (given: Case) => HistoryEvent[], RegExp][] = [
   [
@@ -185,17 +192,89 @@ const LIES: [string, (given: Case) => HistoryEvent[], RegExp][] = [
       const { topics } = ledger.invent(stranger, contractor, 1n)
       return [...ledger.events, placed({ ...at(ledger.events, 3), topics }, last)]
     },
-    /^an event of ledger 1010, read from the RPC, is none that the token emits$/,
+    NOT_EMITTED(1_010, 'the RPC'),
+  ],
+  [
+    'invents an income before the registration',
+    ({ ledger, stranger, contractor }) => {
+      const [first, ...rest] = ledger.events
+      const invented = placed(ledger.invent(stranger, contractor, 7_777n), at(rest, 0))
+      return first ? [first, invented, ...rest] : []
+    },
+    NOT_EMITTED(1_001, ARCHIVE),
+  ],
+  [
+    'invents an income, a merge and another registration',
+    ({ ledger, stranger, contractor }) => {
+      const [register, next] = [at(ledger.events, 1), at(ledger.events, 2)]
+      const invented = [ledger.invent(stranger, contractor, 7_777n), { ...at(ledger.events, 7) }, register]
+      return ledger.events.flatMap((event) =>
+        event === next ? [...invented.map((one) => placed(one, register)), event] : [event],
+      )
+    },
+    NOT_EMITTED(1_001, ARCHIVE),
+  ],
+  [
+    'invents a withdrawal whose balance the account cannot read',
+    ({ ledger, stranger, contractor }) => {
+      const merge = at(ledger.events, 7)
+      const drawn = { amount: 7_777n, b_tilde: new Uint8Array(32), sigma: new Uint8Array(32).fill(1) }
+      const withdrawal = new FakeLedger().emit('withdraw', [contractor.address, contractor.address], drawn)
+      return ledger.events.flatMap((event) =>
+        event === merge
+          ? [placed(ledger.invent(stranger, contractor, 7_777n), merge), event, placed(withdrawal, merge)]
+          : [event],
+      )
+    },
+    NOT_EMITTED(1_007, ARCHIVE),
+  ],
+  [
+    'has an income that the account cannot read',
+    ({ ledger, employer, contractor, stranger }) => {
+      const last = at(ledger.events, -1)
+      const { data } = ledger.invent(employer, stranger, 1n)
+      return [...ledger.events, placed({ ...ledger.invent(employer, contractor, 1n), data }, last)]
+    },
+    NOT_EMITTED(1_010, 'the RPC'),
   ],
 ]
 
 test.each(LIES)('a statement names ledgers and source of a source that %s', (_, lie, problem) => {
   const given = openCase()
   const statement = read(given, lie(given))
-  expect(statement.problems).toMatchObject([{ problem: expect.stringMatching(problem) }])
+  expect(statement.problems[0]).toMatchObject({ problem: expect.stringMatching(problem), isContradiction: true })
   const { contractor } = given
   const report = presentStatement({ ...contractor, period, problems: statement.problems }, statement.lines, () => '')
   expect(report.notes[0]).toMatch(/^(the|an) .*\.$/)
+})
+
+test('a statement says which balances were not compared, if the amount before one of them cannot be read', () => {
+  const { ledger, contractor, stranger } = openCase()
+  const viewingKeys = new Map([...ledger.accounts].map(([name, { viewingKey }]) => [name, viewingKey]))
+  viewingKeys.delete(stranger.address)
+  const { problems } = readCheckedStatement({ ...contractor, events: ledger.events, viewingKeys, period })
+  const problem =
+    'from ledger 1008 to ledger 1008, 1 balance could not be compared with the events before: an amount cannot be read'
+  expect(problems).toEqual([{ account: contractor.address, problem, isContradiction: false }])
+})
+
+test('a history without one event is said not to have been compared', () => {
+  const { ledger, contractor } = openCase()
+  const { accounts } = ledger
+  const nothing = { accounts: new Map(), delegations: [] }
+  expect(compareBooks(nothing, { accounts, delegations: [], through: 1_010 }, contractor.address)).toEqual([
+    {
+      account: contractor.address,
+      problem: 'no event of the account was found through ledger 1010: nothing was compared',
+      isContradiction: false,
+    },
+  ])
+})
+
+test('an audit of one account shows what concerns all of them', () => {
+  const problem = { account: 'all', problem: 'the RPC ends with ledger 7', isContradiction: true }
+  const { notes } = presentAudit([], { account: openCase().contractor.address, period, problems: [problem] })
+  expect(notes).toEqual(['all: the RPC ends with ledger 7.'])
 })
 
 test.each([

@@ -184,3 +184,39 @@ test('a statement from an RPC that is behind fails, and says since when', async 
   const past = await makeStatement(behind, owner, { ...options, to: new Date(closed * 1_000).toISOString() })
   expect(past.hasFailed).toBe(false)
 })
+
+test('a statement of a period also compares the balances after it', async () => {
+  const whole = JSON.parse((await makeStatement(ledger.network, owner, { format: 'json' })).text)
+  const [{ date }] = whole.rows
+  const { text, hasFailed } = await makeStatement(ledger.network, owner, { format: 'json', to: date })
+  const { rows, notes } = JSON.parse(text)
+  expect([rows, hasFailed]).toEqual([[], false])
+  expect(notes.join()).not.toContain('could not be compared')
+})
+
+test('a statement of an account without delegations is compared with the ledger', async () => {
+  const { text, hasFailed } = await makeStatement(ledger.network, payee, { format: 'json' })
+  expect(hasFailed).toBe(false)
+  expect(JSON.parse(text).notes.join()).not.toContain('compared')
+})
+
+test('a statement says that an account changed while it was read, and accuses nobody', async () => {
+  const { rpc } = ledger.network
+  const { events } = await readHistory(ledger.network, owner.address)
+  const last = events.at(-1)
+  let isFirst = true
+  const getEvents: typeof rpc.getEvents = async (request) => {
+    const response = await rpc.getEvents(request)
+    // The last event happens after each reading of the history, and before that of the balances.
+    const isHistory = isFirst || 'cursor' in request || request.startLedger < (last?.ledger ?? 0) - 1
+    isFirst = false
+    const latestLedger = (last?.ledger ?? 0) - 1
+    return isHistory
+      ? { ...response, latestLedger, events: response.events.filter(({ id }) => id !== last?.id) }
+      : response
+  }
+  const busy = { ...ledger.network, rpc: Object.assign(Object.create(rpc), { getEvents }) }
+  const { text, hasFailed } = await makeStatement(busy, owner, { format: 'json' })
+  expect(JSON.parse(text).notes[0]).toMatch('the account changed while it was read')
+  expect(hasFailed).toBe(false)
+})

@@ -211,7 +211,7 @@ describe('an audit', () => {
     const { secret } = auditor('auditor')
     const isOpen = ledger.events.slice(0, -1)
     const { delegations } = readAudit(isOpen, [secret])
-    expect(delegations).toEqual([{ owner: owner.address, spender: channel.address, rest }])
+    expect(delegations).toMatchObject([{ owner: owner.address, spender: channel.address, rest }])
     const compare = (found: typeof delegations, value: bigint) => {
       const entry = { allowance_commitment: encodePoint(commit({ ...rest, value })) }
       const entries = { accounts: new Map(), delegations: [entry], through: 1_007 }
@@ -221,9 +221,15 @@ describe('an audit', () => {
     expect(compare(delegations, rest.value + 1n)).toMatchObject([
       {
         account: owner.address,
-        problem: expect.stringMatching(/delegation to G.* is not that of the ledger/),
+        problem: expect.stringMatching(
+          /^the events from ledger 1004 to ledger 1007, read from the RPC, do not add up to the ledger’s rest of the delegation/,
+        ),
         isContradiction: true,
       },
+    ])
+    const none = { accounts: new Map(), delegations: [undefined], through: 1_007 }
+    expect(compareBooks({ accounts: new Map(), delegations }, none)).toMatchObject([
+      { problem: expect.stringMatching(/show a delegation to G.*, and the ledger has none$/), isContradiction: true },
     ])
     expect(compare(readAudit(isOpen, []).delegations, rest.value)).toMatchObject([
       {

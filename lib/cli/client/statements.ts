@@ -1,14 +1,14 @@
 import { setTimeout } from 'node:timers/promises'
 import { presentAudit } from '#lib/disclosure/audit-report.ts'
 import { type Balances, type Books, compareBooks, type Problem } from '#lib/disclosure/books.ts'
-import { type HistoryEvent, readHistory, readPayloads } from '#lib/disclosure/history.ts'
+import { type HistoryEvent, readHistory, readPayloads, tokenFilters } from '#lib/disclosure/history.ts'
+import { readRecentEvents } from '#lib/disclosure/ledger-event.ts'
 import { readAuditInWorker, readStatementInWorker } from '#lib/disclosure/node/reading.ts'
-import { decodePayment, isWithin } from '#lib/disclosure/payment.ts'
+import { decodeEvent, decodePayment } from '#lib/disclosure/payment.ts'
 import type { ClosedLedger, Report } from '#lib/disclosure/report.ts'
 import { formatReport, REPORT_FORMATS, type ReportFormat } from '#lib/disclosure/report-format.ts'
 import { presentStatement } from '#lib/disclosure/statement-report.ts'
 import { pages } from '#lib/sdk/payroll-client.ts'
-import type { DelegationEntry } from '#lib/stellar/confidential-token.ts'
 import { readConfidentialAccounts, readDelegations } from '#lib/wallet/account.ts'
 import type { Holder } from '#lib/wallet/keys.ts'
 import type { Outcome } from '../process/command.ts'
@@ -34,8 +34,9 @@ export async function makeStatement(
   const names = await readNames(directory)
   const { lines, problems, ...history } = await readAndCompare(network, period, address, async (all) => {
     const events = await readPayloads(network, all)
+    // Also those outside the period: each amount that was sent is compared with the balances before and after it.
     const payees = events.flatMap((event) => {
-      const payment = isWithin(period, event) ? decodePayment(event.topics, event.data) : undefined
+      const payment = decodePayment(event.topics, event.data)
       return payment?.from === address ? payment.to : []
     })
     const accounts = await readConfidentialAccounts(network.rpc, network.token, [...new Set(payees)])
@@ -69,38 +70,68 @@ export async function makeAudit(
 /** The account of a problem that concerns every account. */
 const ALL = 'all'
 
-/** How often a history is read at most: accounts may change between reading it and reading their entries. */
+/** How often balances are compared at most: accounts change between reading their events and their entries, and nodes lag. */
 const ROUNDS = 3
 
-/** Reads a history and compares its balances with the ledger's, until nothing contradicts or nothing changes any more. */
+/**
+ * Reads a history and compares its balances with the ledger's, again if something contradicts. What changed since its events were
+ * read is said not to have been compared.
+ */
 async function readAndCompare<Lines>(
   network: ClientNetwork,
   period: { to: string },
   account: string | undefined,
   read: (events: readonly HistoryEvent[]) => Promise<Balances & Pick<Books, 'problems'> & { lines: Lines }>,
 ) {
-  let reading: Awaited<ReturnType<typeof read>> | undefined
-  let last: string | undefined
+  const readAll = async () => {
+    const history = await readHistory(network, account)
+    return { ...history, reading: await read(history.events) }
+  }
+  let current = await readAll()
   for (let round = 1; ; round += 1) {
-    const { events, through, completeFrom } = await readHistory(network, account)
-    if (!reading || events.at(-1)?.id !== last) reading = await read(events)
-    last = events.at(-1)?.id
-    const problems = [
-      ...reading.problems,
-      ...compareBooks(reading, {
-        accounts: await readConfidentialAccounts(network.rpc, network.token, [...reading.accounts.keys()]),
-        delegations: await readDelegationEntries(network, reading.delegations),
-        through: through.ledger,
-      }),
-      ...findDelay(through, period),
-    ]
-    const isFinal = reading.problems.length > 0 || !problems.some(({ isContradiction }) => isContradiction)
-    if (isFinal || round === ROUNDS) return { lines: reading.lines, problems, through, completeFrom }
+    const { reading, events, through, completeFrom } = current
+    const ledger = {
+      accounts: await readConfidentialAccounts(network.rpc, network.token, [...reading.accounts.keys()]),
+      delegations: (await readDelegations(network, reading.delegations)).delegations,
+      through: through.ledger,
+    }
+    const compared = compareBooks(reading, ledger, account)
+    const isDoubtful = !hasContradiction(reading.problems) && hasContradiction(compared)
+    const changed = isDoubtful ? await findChanged(network, account, through.ledger, events.at(-1)?.id) : new Set()
+    if (!isDoubtful || round === ROUNDS) {
+      const problems = [
+        ...reading.problems,
+        ...compared.map((problem) => (changed.has(problem.account) ? notCompared(problem.account) : problem)),
+        ...findDelay(through, period),
+      ]
+      return { lines: reading.lines, problems, through, completeFrom }
+    }
     await setTimeout(PAUSE_MS)
+    if (changed.size > 0) current = await readAll()
   }
 }
 
 const PAUSE_MS = 1_000
+
+const hasContradiction = (problems: readonly Problem[]) => problems.some(({ isContradiction }) => isContradiction)
+
+const notCompared = (account: string): Problem => ({
+  account,
+  problem: 'the account changed while it was read, and its balances were not compared with the ledger’s: try again',
+  isContradiction: false,
+})
+
+/** The accounts that events name which are newer than those that were read. */
+async function findChanged(
+  network: ClientNetwork,
+  account: string | undefined,
+  through: number,
+  last = '',
+): Promise<Set<string>> {
+  const events = await readRecentEvents(network.rpc, tokenFilters(network.token, account), through)
+  const newer = events.filter(({ id }) => id > last)
+  return new Set(newer.flatMap(({ topics, data }) => decodeEvent(topics, data)?.addresses ?? []))
+}
 
 /** An RPC whose latest ledger closed longer ago (ms) is behind. */
 const LONGEST_DELAY_MS = 60_000
@@ -112,17 +143,6 @@ function findDelay({ ledger, closedAt }: ClosedLedger, { to }: { to: string }): 
   const problem = `the RPC ends with ledger ${ledger}, which closed at ${closedAt}: later events are missing`
   return [{ account: ALL, problem, isContradiction: true }]
 }
-
-async function readDelegationEntries(network: ClientNetwork, pairs: readonly { owner: string; spender: string }[]) {
-  const entries: (DelegationEntry | undefined)[] = []
-  for (let start = 0; start < pairs.length; start += MAX_DELEGATIONS) {
-    entries.push(...(await readDelegations(network, pairs.slice(start, start + MAX_DELEGATIONS))).delegations)
-  }
-  return entries
-}
-
-/** The maximum number of ledger entries in one request. */
-const MAX_DELEGATIONS = 200
 
 /**
  * The report; it has failed if its events contradict each other or the ledger. What a saved report says about that is also
