@@ -106,7 +106,7 @@ const COMMANDS: Record<string, (given: Given) => Promise<string | Outcome>> = {
       const found = payouts.find(({ id, address }) => id === payout && address === payment.to)
       if (!found) throw new RunError('list-differs', `batch ${batch} has no payout ${payout} to ${payment.to}`)
       const note = { batch, address: payment.to, payout, at: new Date().toISOString() }
-      openNotes(holder, notesOf(given)).addPayout(note)
+      openNotes(holder, notesOf(given)).addPayouts([note])
       return (await buildTransfer(network, holder, { ...payment, purpose: payout })).signedXdr
     }),
   withdraw: (given) =>

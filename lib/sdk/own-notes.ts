@@ -7,7 +7,7 @@ import { hashSeal } from '#lib/wallet/manifest.ts'
 import { RunError } from './run-error.ts'
 
 /** The payee, channel and amount that a seal must have. */
-export interface SealedPayment {
+export interface SealContents {
   batch: string
   contractor: string
   channel: string
@@ -16,7 +16,7 @@ export interface SealedPayment {
 }
 
 /** A payout as this employer first saw it. */
-export interface NotedPayout {
+export interface PayoutNote {
   batch: string
   /** the payee, G… or C…: the list has it, and not the service */
   address: string
@@ -26,10 +26,16 @@ export interface NotedPayout {
 }
 
 /** A delegation that a run of this employer was signed over. */
-export interface NotedDelegation {
+export interface DelegationNote {
   batch: string
   channel: string
   liveUntilLedger: number
+}
+
+/** A seal and what it contains. */
+export interface SealNote {
+  payment: SealContents
+  encryptedAmount: string
 }
 
 /**
@@ -37,62 +43,79 @@ export interface NotedDelegation {
  * line contains an amount; that of a seal has a hash over the seal and its contents, keyed by the holder.
  */
 export interface OwnNotes {
-  /** Records a seal. Call it before the seal is sent. */
-  addSeal(payment: SealedPayment, encryptedAmount: string): void
+  /** Records seals. Call it before the seals are sent. */
+  addSeals(seals: readonly SealNote[]): void
   /** Whether a seal is the employer's own, for this payment: only those are signed, because others may hide another amount. */
-  recognizes(payment: SealedPayment, encryptedAmount: string): boolean
+  recognizes(payment: SealContents, encryptedAmount: string): boolean
   /** The address of a payee by the id or email in the employer's list: the one that was added last. */
   addressOf(named: string): string | undefined
   addPayee(named: string, address: string): void
-  payouts(): NotedPayout[]
-  addPayout(payout: NotedPayout): void
+  payouts(): PayoutNote[]
+  addPayouts(payouts: readonly PayoutNote[]): void
   /** The payouts that the ledger has shown as paid, with the hashes of their transactions. They stay paid. */
   paid(): Map<string, string>
-  addPaid(payout: string, transaction: string): void
-  delegations(): NotedDelegation[]
-  addDelegation(delegation: NotedDelegation): void
+  addPaid(transactions: ReadonlyMap<string, string>): void
+  delegations(): DelegationNote[]
+  addDelegation(delegation: DelegationNote): void
   /** The payments that were not for a payout, by the hashes of their transactions. */
   explained(): string[]
-  addExplained(transaction: string): void
+  addExplained(transactions: readonly string[]): void
 }
 
 /** Keeps lines of text: a file, or an entry of `localStorage`. Several programs may append to it at once. */
 export interface NoteStore {
+  /** All lines, in order. They are parsed once if this returns the same array until lines are added. */
   read(): readonly string[]
-  /** Returns once the line survives an interruption of this program. */
-  append(line: string): void
+  /** Returns once the lines survive an interruption of this program. */
+  append(lines: readonly string[]): void
 }
 
 /** A line is the account, a word, fields without white space, and END: a line that a crash has cut short is ignored. */
 const END = ';'
 const FIELDS = { seal: 1, payee: 2, payout: 4, paid: 2, delegation: 3, explained: 1 }
+type Word = keyof typeof FIELDS
+type Fields = readonly (string | number)[]
+
+const isWord = (word: string): word is Word => Object.hasOwn(FIELDS, word)
 
 /** The notes of an account whose lines a store keeps. */
 export function openNotes({ address, keys }: Pick<AnyHolder, 'address' | 'keys'>, store: NoteStore): OwnNotes {
   const key = hkdf(sha256, utf8ToBytes(keys.vk.toString(16)), undefined, utf8ToBytes('sealed amounts of runs'), 32)
-  const sealOf = ({ batch, contractor, channel, amount }: SealedPayment, encryptedAmount: string) =>
+  const sealOf = ({ batch, contractor, channel, amount }: SealContents, encryptedAmount: string) =>
     bytesToHex(
       hmac(sha256, key, utf8ToBytes([batch, contractor, channel, amount, hashSeal(encryptedAmount)].join(' '))),
     )
-  const read = (word: keyof typeof FIELDS): string[][] =>
-    store.read().flatMap((line) => {
-      const [account, own, ...fields] = line.split(' ')
-      const isWhole = fields.pop() === END && fields.length === FIELDS[word]
-      return account === address && own === word && isWhole ? [fields] : []
-    })
-  const has = (word: keyof typeof FIELDS, field: string) => read(word).some(([first]) => first === field)
-  const append = (word: keyof typeof FIELDS, ...fields: (string | number)[]) => {
+  let parsed:
+    | { lines: readonly string[]; count: number; notes: Map<Word, string[][]>; present: Set<string> }
+    | undefined
+  const parse = () => {
+    const lines = store.read()
+    // Lines are only ever added, also to an array that the store keeps.
+    if (parsed?.lines === lines && parsed.count === lines.length) return parsed
+    const notes = new Map<Word, string[][]>()
+    for (const line of lines) {
+      const [account, word = '', ...fields] = line.split(' ')
+      if (account !== address || fields.pop() !== END || !isWord(word) || fields.length !== FIELDS[word]) continue
+      const others = notes.get(word)
+      if (others) others.push(fields)
+      else notes.set(word, [fields])
+    }
+    parsed = { lines, count: lines.length, notes, present: new Set(lines) }
+    return parsed
+  }
+  const read = (word: Word) => parse().notes.get(word) ?? []
+  const lineOf = (word: Word, fields: Fields) => [address, word, ...fields, END].join(' ')
+  const add = (word: Word, notes: readonly Fields[], { repeats = false } = {}) => {
     // Ids and addresses come from the service: one with a line feed could write any note.
-    const isClean = fields.every((field) => /^[\w@.:%+!~*'()-]+$/.test(String(field)))
+    const isClean = notes.flat().every((field) => /^[\w@.:%+!~*'()-]+$/.test(String(field)))
     if (!isClean)
       throw new RunError(
         'list-differs',
         'the service returned an id or an address with characters that are not allowed',
       )
-    store.append([address, word, ...fields, END].join(' '))
-  }
-  const add = (word: keyof typeof FIELDS, ...fields: (string | number)[]) => {
-    if (!read(word).some((known) => known.join(' ') === fields.join(' '))) append(word, ...fields)
+    const { present } = parse()
+    const lines = notes.map((fields) => lineOf(word, fields)).filter((line) => repeats || !present.has(line))
+    if (lines.length > 0) store.append(lines)
   }
   // An email may contain white space, and letters in either case.
   const nameOf = (named: string) => encodeURIComponent(named.toLowerCase())
@@ -100,26 +123,38 @@ export function openNotes({ address, keys }: Pick<AnyHolder, 'address' | 'keys'>
   const addressOf = (named: string) => read('payee').findLast(([name]) => name === nameOf(named))?.[1]
 
   return {
-    addSeal: (payment, encryptedAmount) => add('seal', sealOf(payment, encryptedAmount)),
-    recognizes: (payment, encryptedAmount) => has('seal', sealOf(payment, encryptedAmount)),
+    addSeals: (seals) =>
+      add(
+        'seal',
+        seals.map(({ payment, encryptedAmount }) => [sealOf(payment, encryptedAmount)]),
+      ),
+    recognizes: (payment, encryptedAmount) => parse().present.has(lineOf('seal', [sealOf(payment, encryptedAmount)])),
     addressOf,
     addPayee: (named, payee) => {
       // The last one counts: an earlier address may be confirmed again.
-      if (addressOf(named) !== payee) append('payee', nameOf(named), payee)
+      if (addressOf(named) !== payee) add('payee', [[nameOf(named), payee]], { repeats: true })
     },
     payouts: () =>
       read('payout').map(([batch = '', payee = '', payout = '', at = '']) => ({ batch, address: payee, payout, at })),
-    addPayout: ({ batch, address: payee, payout, at }) => add('payout', batch, payee, payout, at),
+    addPayouts: (payouts) =>
+      add(
+        'payout',
+        payouts.map(({ batch, address: payee, payout, at }) => [batch, payee, payout, at]),
+      ),
     paid: () => new Map(read('paid').map(([payout = '', transaction = '']) => [payout, transaction])),
-    addPaid: (payout, transaction) => add('paid', payout, transaction),
+    addPaid: (transactions) => add('paid', [...transactions]),
     delegations: () =>
       read('delegation').map(([batch = '', channel = '', ledger]) => ({
         batch,
         channel,
         liveUntilLedger: Number(ledger),
       })),
-    addDelegation: ({ batch, channel, liveUntilLedger }) => add('delegation', batch, channel, liveUntilLedger),
+    addDelegation: ({ batch, channel, liveUntilLedger }) => add('delegation', [[batch, channel, liveUntilLedger]]),
     explained: () => read('explained').map(([transaction = '']) => transaction),
-    addExplained: (transaction) => add('explained', transaction),
+    addExplained: (transactions) =>
+      add(
+        'explained',
+        transactions.map((transaction) => [transaction]),
+      ),
   }
 }

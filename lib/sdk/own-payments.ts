@@ -1,4 +1,5 @@
 import { type HistoryEvent, readHistory, readPayloads } from '#lib/disclosure/history.ts'
+import { RPC_SOURCE } from '#lib/disclosure/ledger-event.ts'
 import { decodeEvent, decodePayment } from '#lib/disclosure/payment.ts'
 import { readStatement } from '#lib/disclosure/statement.ts'
 import { readConfidentialAccounts } from '#lib/wallet/account.ts'
@@ -19,7 +20,7 @@ export interface OwnPayment {
   /** the channel that paid it from a delegation */
   spender: string | undefined
   /** Whether it is marked as the payment of this payout. */
-  isFor(payout: string): boolean
+  isFor: (payout: string) => boolean
 }
 
 /** The payments of an account in the order of the ledger. */
@@ -27,6 +28,8 @@ export interface OwnPayments {
   payments: OwnPayment[]
   /** since when none is missing, ISO 8601; undefined if since the account's registration */
   completeFrom: string | undefined
+  /** the archives that old payments were read from: they could have omitted some */
+  archives: string[]
   /** Reads amounts (base units) of some of them. Those that no source has the payload of are missing. */
   readAmounts(payments: readonly OwnPayment[]): Promise<Map<OwnPayment, bigint>>
 }
@@ -64,7 +67,8 @@ export async function readOwnPayments(
     const isFor = (payout: string) => isMarkedFor(markKeys, salt, payout, spender !== undefined)
     return [{ transaction, date, to, spender, isFor }]
   })
-  return { payments, completeFrom, readAmounts: (some) => readAmounts(source, holder, events, some) }
+  const archives = [...new Set(events.map((event) => event.source))].filter((name) => name !== RPC_SOURCE)
+  return { payments, completeFrom, archives, readAmounts: (some) => readAmounts(source, holder, events, some) }
 }
 
 const EVER = { from: new Date(0).toISOString(), to: new Date(8.64e15).toISOString() }

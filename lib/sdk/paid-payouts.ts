@@ -7,9 +7,9 @@ import type { RunRequest } from './run-request.ts'
 type Payout = BatchState['payouts'][number]
 type Checking = Pick<RunRequest, 'deployment' | 'holder' | 'batch' | 'payees' | 'notes' | 'assumesUnpaid' | 'say'>
 
-/** The address of a payout's payee, from the list; undefined for a contractor whom the list lacks. */
-const addressOf = ({ payees }: Pick<Checking, 'payees'>, { contractorId }: Payout): string | undefined =>
-  payees.find(({ contractor }) => contractor === contractorId)?.address
+/** The addresses of the payees in the list, by contractor. */
+const addressesOf = ({ payees }: Pick<Checking, 'payees'>) =>
+  new Map(payees.map(({ contractor, address }) => [contractor, address]))
 
 /**
  * Requires that the payouts of a batch have the ids that were noted: an earlier one may have been paid.
@@ -17,16 +17,18 @@ const addressOf = ({ payees }: Pick<Checking, 'payees'>, { contractorId }: Payou
  */
 export function requireNoted(request: Checking, payouts: readonly Payout[]): void {
   const { notes, batch, assumesUnpaid } = request
+  const addresses = addressesOf(request)
   const noted = notes.payouts()
-  for (const payout of payouts) {
-    const { id } = payout
-    const address = addressOf(request, payout)
-    const own = noted.find((one) => one.payout === id)
+  const byId = new Map(noted.map((note) => [note.payout, note]))
+  const byAddress = new Map(noted.flatMap((note) => (note.batch === batch ? [[note.address, note]] : [])))
+  for (const { id, contractorId } of payouts) {
+    const address = addresses.get(contractorId)
+    const own = byId.get(id)
     // A payout that is paid may be of a contractor whom the list lacks.
     if (own && (own.batch !== batch || (address !== undefined && own.address !== address))) {
       throw new RunError('list-differs', `payout ${id} was one of batch ${own.batch} to ${own.address} before`)
     }
-    const before = noted.findLast((one) => one.batch === batch && one.address === address)
+    const before = address === undefined ? undefined : byAddress.get(address)
     if (own || !before || assumesUnpaid) continue
     const change = `the payout to ${address} is ${id} now, and was ${before.payout}`
     throw new RunError('list-differs', `${change}: if you have replaced it yourself, say so (--assume-unpaid)`)
@@ -37,12 +39,15 @@ export function requireNoted(request: Checking, payouts: readonly Payout[]): voi
 export function notePayouts(request: Checking, payouts: readonly Payout[]): void {
   requireNoted(request, payouts)
   const { notes, batch } = request
+  const addresses = addressesOf(request)
   const known = new Set(notes.payouts().map(({ payout }) => payout))
-  for (const payout of payouts) {
-    const address = addressOf(request, payout)
-    if (address === undefined || known.has(payout.id)) continue
-    notes.addPayout({ batch, address, payout: payout.id, at: new Date().toISOString() })
-  }
+  const at = new Date().toISOString()
+  notes.addPayouts(
+    payouts.flatMap(({ id: payout, contractorId }) => {
+      const address = addresses.get(contractorId)
+      return address === undefined || known.has(payout) ? [] : [{ batch, address, payout, at }]
+    }),
+  )
 }
 
 /**
@@ -55,10 +60,13 @@ async function match(
   history: OwnPayments,
 ): Promise<Map<string, string>> {
   const { payees, notes, say } = request
+  const listed = new Map(payees.map((payee) => [payee.contractor, payee]))
+  const byPayee = Map.groupBy(history.payments, ({ to }) => to)
   const candidates = payouts.flatMap((payout) => {
-    const payee = payees.find(({ contractor }) => contractor === payout.contractorId)
+    const payee = listed.get(payout.contractorId)
     const address = payee?.address ?? payout.address
-    const own = history.payments.filter((payment) => payment.to === address && payment.isFor(payout.id))
+    const own =
+      (address === undefined ? undefined : byPayee.get(address))?.filter(({ isFor }) => isFor(payout.id)) ?? []
     return own.map((payment) => ({ payout: payout.id, payee, payment }))
   })
   const amounts = await history.readAmounts(candidates.map(({ payment }) => payment))
@@ -68,13 +76,13 @@ async function match(
     if (paid.has(payout) || (payee && amount !== undefined && amount !== payee.amount)) continue
     if (payee && amount === undefined) say(`Payout ${payout}: no source shows the amount of ${payment.transaction}`)
     paid.set(payout, payment.transaction)
-    notes.addPaid(payout, payment.transaction)
   }
+  notes.addPaid(paid)
   return paid
 }
 
 /** What is known before a run: the transactions that have paid its payouts, and every transaction that had paid something. */
-export interface PaidBefore {
+export interface PastPayments {
   /** by payout */
   paid: Map<string, string>
   transactions: ReadonlySet<string>
@@ -84,7 +92,7 @@ export interface PaidBefore {
 export async function findPaid(
   request: Checking,
   payouts: readonly Payout[],
-  before: PaidBefore,
+  before: PastPayments,
 ): Promise<Map<string, string>> {
   const history = await readOwnPayments(request.deployment, request.holder)
   // The service could give a new payout the id of an older one, which was paid.
@@ -99,7 +107,7 @@ export async function findPaid(
  *   another payout for a purpose that is not known; WalletError `history-incomplete` if its history does not reach back far enough
  *   to tell; LedgerError
  */
-export async function findPaidBefore(request: Checking, payouts: readonly Payout[]): Promise<PaidBefore> {
+export async function findPaidBefore(request: Checking, payouts: readonly Payout[]): Promise<PastPayments> {
   const { deployment, holder, batch, payees, notes, assumesUnpaid, say } = request
   requireNoted(request, payouts)
   const history = await readOwnPayments(deployment, holder)
@@ -108,23 +116,33 @@ export async function findPaidBefore(request: Checking, payouts: readonly Payout
     .map(({ at }) => at)
     .toSorted()[0]
   if (!assumesUnpaid) requireHistory(history, since)
+  const { archives } = history
+  if (archives.length > 0) {
+    say(`Older payments of your account are as ${archives.join(' and ')} has them: nothing else shows them any more`)
+  }
   const noted = notes.paid()
   const unnoted = payouts.filter(({ id }) => !noted.has(id))
   const known = payouts.flatMap(({ id }) => (noted.has(id) ? [[id, noted.get(id) ?? ''] as const] : []))
   const paid = new Map([...known, ...(await match(request, unnoted, history))])
   const transactions = new Set([...history.payments.map(({ transaction }) => transaction), ...noted.values()])
-  for (const [payout, transaction] of paid) say(`Payout ${payout} was paid before, by transaction ${transaction}`)
+  const dates = new Map(history.payments.map(({ transaction, date }) => [transaction, ` of ${date}`]))
+  for (const [payout, transaction] of paid) {
+    say(`Payout ${payout} was paid before, by transaction ${transaction}${dates.get(transaction) ?? ''}`)
+  }
 
   const explained = new Set(notes.explained())
   const counted = new Set(paid.values())
   const unknown: OwnPayment[] = []
+  const byContractor = Map.groupBy(payouts, ({ contractorId }) => contractorId)
+  const notedOf = Map.groupBy(notes.payouts(), (note) => note.address)
+  const byPayee = Map.groupBy(history.payments, ({ to }) => to)
   for (const { contractor, address } of payees) {
-    const own = payouts.filter(({ contractorId }) => contractorId === contractor)
+    const own = byContractor.get(contractor) ?? []
     if (own.some(({ id }) => paid.has(id))) continue
     const present = new Set(own.map(({ id }) => id))
-    const ids = notes.payouts().filter((one) => one.address === address)
-    for (const payment of history.payments) {
-      if (payment.to !== address || counted.has(payment.transaction) || explained.has(payment.transaction)) continue
+    const ids = notedOf.get(address) ?? []
+    for (const payment of byPayee.get(address) ?? []) {
+      if (counted.has(payment.transaction) || explained.has(payment.transaction)) continue
       const purpose = ids.find(({ payout }) => payment.isFor(payout))
       if (purpose && purpose.batch === batch && !present.has(purpose.payout)) {
         const change = `the payout to ${address} was ${purpose.payout}, which transaction ${payment.transaction} has paid`
@@ -160,6 +178,6 @@ function explain({ notes, assumesUnpaid, say }: Checking, payments: readonly Own
       `the account has paid payees of this batch, and it is not known what for: ${advice}\n${lines.join('\n')}`,
     )
   }
-  for (const { transaction } of payments) notes.addExplained(transaction)
+  notes.addExplained(payments.map(({ transaction }) => transaction))
   say(`Noted as payments for something else:\n${lines.join('\n')}`)
 }

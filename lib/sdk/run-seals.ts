@@ -1,4 +1,4 @@
-import { readSeal, sealPayout } from '#lib/wallet/seal.ts'
+import { keyIdOf, readSeal, sealPayout } from '#lib/wallet/seal.ts'
 import { requireTrusted } from '#lib/wallet/trusted-relay.ts'
 import { patiently } from './patience.ts'
 import { type BatchState, type Payee, readBatch } from './payees.ts'
@@ -20,11 +20,11 @@ export async function makeReady(request: RunRequest): Promise<void> {
   if (missing.length > 0) {
     say(`Adding ${missing.length} payout${missing.length === 1 ? '' : 's'}`)
     const spenders = await chooseChannels(request)
-    const instructions = []
-    for (const [index, payee] of missing.entries()) {
-      const channel = spenders[index % spenders.length] ?? ''
-      instructions.push({ contractorId: payee.contractor, encryptedAmount: await seal(request, payee, channel) })
-    }
+    const sealed = await sealAll(request, missing, spenders)
+    const instructions = sealed.map(({ payee, encryptedAmount }) => ({
+      contractorId: payee.contractor,
+      encryptedAmount,
+    }))
     const { errors } = await take(client.POST('/batches/{id}/instructions', { params, body: { instructions } }))
     const [problem] = errors
     if (problem)
@@ -84,31 +84,48 @@ export async function chooseChannels(request: RunRequest): Promise<string[]> {
   return chosen
 }
 
-/** Seals an amount for a channel, and records the seal before anyone else has it. */
-async function seal(
+/** Seals amounts for the channels in turn, and records the seals before anyone else has them. */
+async function sealAll(
   { batch, relay, notes }: RunRequest,
-  { contractor, amount }: Pick<Payee, 'contractor' | 'amount'>,
-  channel: string,
-): Promise<string> {
-  const { publicKey } = await requireTrusted(relay, { channels: [channel] })
-  const encryptedAmount = await sealPayout(publicKey, { batch, contractor, spender: channel }, amount)
-  notes.addSeal({ batch, contractor, channel, amount }, encryptedAmount)
-  return encryptedAmount
+  payees: readonly Payee[],
+  channels: readonly string[],
+): Promise<{ payee: Payee; channel: string; encryptedAmount: string }[]> {
+  const { publicKey } = await requireTrusted(relay, { channels })
+  const sealed = await Promise.all(
+    payees.map(async (payee, index) => {
+      const channel = channels[index % channels.length] ?? ''
+      const { contractor, amount } = payee
+      const encryptedAmount = await sealPayout(publicKey, { batch, contractor, spender: channel }, amount)
+      return { payee, channel, encryptedAmount }
+    }),
+  )
+  notes.addSeals(
+    sealed.map(({ payee: { contractor, amount }, channel, encryptedAmount }) => ({
+      payment: { batch, contractor, channel, amount },
+      encryptedAmount,
+    })),
+  )
+  return sealed
 }
 
-/** The line of a payout whose seal is this employer's own, for the amount of the list. */
-export function recognize(
+/** The lines of the payouts whose seals are this employer's own, for the amounts of the list, the relay's channels and its key. */
+export async function recognize(
   { batch, payees, relay, notes }: Pick<RunRequest, 'batch' | 'payees' | 'relay' | 'notes'>,
-  payout: BatchState['payouts'][number],
-): Line | undefined {
-  const { id, contractorId: contractor, encryptedAmount = '' } = payout
-  const payee = payees.find((one) => one.contractor === contractor)
-  const channel = readSeal(encryptedAmount)?.spender
-  if (!payee || channel === undefined || !relay?.channels.includes(channel)) return undefined
-  const { amount, address } = payee
-  if (payout.address !== address) return undefined
-  if (!notes.recognizes({ batch, contractor, channel, amount }, encryptedAmount)) return undefined
-  return { payout: id, contractor, address, channel, amount, encryptedAmount }
+  payouts: BatchState['payouts'],
+): Promise<Line[]> {
+  if (!relay) return []
+  const keyId = await keyIdOf(relay.publicKey)
+  const listed = new Map(payees.map((payee) => [payee.contractor, payee]))
+  return payouts.flatMap((payout): Line[] => {
+    const { id, contractorId: contractor, encryptedAmount = '' } = payout
+    const payee = listed.get(contractor)
+    const { spender: channel = '', kid } = readSeal(encryptedAmount) ?? {}
+    if (!payee || kid !== keyId || !relay.channels.includes(channel)) return []
+    const { amount, address } = payee
+    if (payout.address !== address) return []
+    if (!notes.recognizes({ batch, contractor, channel, amount }, encryptedAmount)) return []
+    return [{ payout: id, contractor, address, channel, amount, encryptedAmount }]
+  })
 }
 
 /** Keeps the seals that can be used, and replaces the others. Undefined if the batch has changed. */
@@ -120,18 +137,18 @@ export async function sealAgain(request: RunRequest, unpaid: BatchState['payouts
   const usable = new Set(
     channels.flatMap(({ address, available }) => (available && !taken.has(address) ? [address] : [])),
   )
-  const kept = unpaid.flatMap((payout) => recognize(request, payout) ?? []).filter(({ channel }) => usable.has(channel))
-  const others = unpaid.filter(({ id }) => !kept.some(({ payout }) => payout === id))
+  const kept = (await recognize(request, unpaid)).filter(({ channel }) => usable.has(channel))
+  const keptIds = new Set(kept.map(({ payout }) => payout))
+  const others = unpaid.filter(({ id }) => !keptIds.has(id))
   if (others.length === 0) return kept
   say(`Sealing ${others.length} amount${others.length === 1 ? '' : 's'} again`)
-  const replaced: Line[] = []
-  for (const [index, { id, contractorId: contractor }] of others.entries()) {
-    const payee = payees.find((one) => one.contractor === contractor)
-    if (!payee) return undefined
-    const channel = spenders[index % spenders.length] ?? ''
-    const encryptedAmount = await seal(request, payee, channel)
-    replaced.push({ ...payee, payout: id, channel, encryptedAmount })
-  }
+  const listed = new Map(payees.map((payee) => [payee.contractor, payee]))
+  const wanted = others.flatMap(({ contractorId }) => listed.get(contractorId) ?? [])
+  if (wanted.length < others.length) return undefined
+  const sealed = await sealAll(request, wanted, spenders)
+  const replaced = sealed.map(
+    ({ payee, ...rest }, index): Line => ({ ...payee, payout: others[index]?.id ?? '', ...rest }),
+  )
   const seals = replaced.map(({ payout: payoutId, encryptedAmount }) => ({ payoutId, encryptedAmount }))
   try {
     await patiently(() =>

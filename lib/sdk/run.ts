@@ -2,7 +2,7 @@ import { formatUnits } from '#lib/text/money.ts'
 import { ensureEscrow, readOwnDelegations } from '#lib/wallet/escrow.ts'
 import { signManifest } from '#lib/wallet/manifest.ts'
 import { signerOf } from '#lib/wallet/signer.ts'
-import { findPaid, findPaidBefore, notePayouts, type PaidBefore } from './paid-payouts.ts'
+import { findPaid, findPaidBefore, notePayouts, type PastPayments } from './paid-payouts.ts'
 import { patiently } from './patience.ts'
 import { type BatchState, readBatch } from './payees.ts'
 import { PayrollError, take } from './payroll-client.ts'
@@ -100,7 +100,7 @@ async function follow({ client, batch, say }: RunRequest): Promise<RunError | un
 /** Starts the run, after seals and delegations are in place. False if something has changed in the meantime. */
 async function start(request: RunRequest, unpaid: BatchState['payouts']): Promise<boolean> {
   const { client, deployment, holder, batch, notes, say } = request
-  const sealed = unpaid.flatMap((payout) => recognize(request, payout) ?? [])
+  const sealed = await recognize(request, unpaid)
   // While a run is unfinished, nothing may be sealed or delegated again: it needs both. The service says whether one is.
   if (sealed.length === unpaid.length && (await tryStart(request, sealed))) return true
   const lines = await sealAgain(request, unpaid)
@@ -163,7 +163,7 @@ const SEEN_MS = 60_000
  * Returns the rest, and reports the payments that the ledger shows: of each line of the list.
  * @param failure why the run ended before everything was paid
  */
-async function finish(request: RunRequest, before: PaidBefore, failure: RunError | undefined): Promise<RunResult> {
+async function finish(request: RunRequest, before: PastPayments, failure: RunError | undefined): Promise<RunResult> {
   const { client, batch, payees, revokes, say } = request
   const { payouts } = await patiently(() => readBatch(client, batch))
   for (const { id, status, error } of payouts) if (status === 'failed') say(`Payout ${id} failed: ${error}`)
@@ -201,7 +201,7 @@ async function finish(request: RunRequest, before: PaidBefore, failure: RunError
 }
 
 /** Reads the ledger until it shows the payouts that the service calls paid, for as long as its nodes may lag. */
-async function seePaid(request: RunRequest, payouts: BatchState['payouts'], before: PaidBefore) {
+async function seePaid(request: RunRequest, payouts: BatchState['payouts'], before: PastPayments) {
   const deadline = Date.now() + (request.seenMs ?? SEEN_MS)
   for (;;) {
     const paid = await patiently(() => findPaid(request, payouts, before))

@@ -36,12 +36,13 @@ export { keypairSigner, type Signer } from '#lib/wallet/signer.ts'
 export type { CallOptions, SignedCall, SubmitCall } from '#lib/wallet/transaction.ts'
 export { WalletError, type WalletErrorCode } from '#lib/wallet/wallet-error.ts'
 export {
-  type NotedDelegation,
-  type NotedPayout,
+  type DelegationNote,
   type NoteStore,
   type OwnNotes,
   openNotes,
-  type SealedPayment,
+  type PayoutNote,
+  type SealContents,
+  type SealNote,
 } from './own-notes.ts'
 export { type OwnPayment, type OwnPayments, readOwnPayments } from './own-payments.ts'
 export { type AmountRow, matchPayees, type NewPayee, type Payee } from './payees.ts'

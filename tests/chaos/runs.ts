@@ -52,7 +52,7 @@ export interface RunEmployer {
 
 export function openRunEmployer(payer: SignedInPayer, contractors: readonly Contractor[]): RunEmployer {
   const lines: string[] = []
-  const notes = openNotes(payer, { read: () => lines, append: (line) => void lines.push(line) })
+  const notes = openNotes(payer, { read: () => lines, append: (added) => void lines.push(...added) })
   return { payer, contractors, notes, batches: [], isAtWork: false }
 }
 

@@ -3,10 +3,15 @@ import { expect, test } from 'vitest'
 import { payouts } from '#drizzle/schema/directory.ts'
 import { relayJobs, relayLines } from '#drizzle/schema/relay.ts'
 import { transfers } from '#drizzle/schema/transfers.ts'
+import { readRecentEvents } from '#lib/disclosure/ledger-event.ts'
+import { type NoteStore, openNotes } from '#lib/sdk/own-notes.ts'
 import { runBatch } from '#lib/sdk/run.ts'
+import { manifestOf } from '#lib/sdk/run-manifest.ts'
 import { sponsorCall } from '#lib/sdk/sponsored-call.ts'
+import type { TokenArchive } from '#lib/wallet/archive.ts'
 import { buildTransfer } from '#lib/wallet/calls.ts'
 import { ensureEscrow, readOwnDelegations, readPastDelegations } from '#lib/wallet/escrow.ts'
+import { accountFilters } from '#lib/wallet/events.ts'
 import {
   AMOUNTS,
   call,
@@ -90,6 +95,10 @@ const renamed = (body: Body): Body => ({
 })
 
 const NOTHING = [0n, 0n, 0n]
+
+function emptyStore(lines: string[] = []): NoteStore {
+  return { read: () => lines, append: (added) => void lines.push(...added) }
+}
 
 const delegationsOf = async ({ employer }: Payroll) =>
   [...(await readPastDelegations(service.ledger.network, employer)).values()].flat().length
@@ -306,6 +315,88 @@ test('revokes nothing that another unfinished batch is to be paid from', async (
   const rival = { ...request, batch: String(third.id), channels: 1 }
   expect(await runBatch(rival)).toEqual({ paid: 3, payouts: 3 })
   expect((await readOwnDelegations(network, employer, [spender])).delegations).toMatchObject([{ left: 5n }])
+})
+
+test('signs no run over the delegation of another unfinished batch', async () => {
+  const payroll = await paidPayroll()
+  const request = await requestOf(payroll)
+  const { batch: other } = await nextOf(payroll)
+  const spender = service.channels[0]?.publicKey() ?? ''
+  const { network } = service.ledger
+  const steps = {
+    submit: (signedXdr: string) => sponsorCall(request.client, signedXdr),
+    say: () => undefined,
+    note: (liveUntilLedger: number) => request.notes.addDelegation({ batch: other, channel: spender, liveUntilLedger }),
+  }
+  await ensureEscrow(network, payroll.employer, { spender, amount: 5n, leastLedgers: 1_000, ledgers: 50_000 }, steps)
+  const line = { payout: 'p', contractor: 'c', address: 'G', channel: spender, amount: 5n, encryptedAmount: 'seal' }
+  await expect(manifestOf(request, [line])).rejects.toMatchObject({ code: 'channel-busy' })
+  expect((await manifestOf({ ...request, batch: other }, [line]))?.delegations).toMatchObject([{ channel: spender }])
+})
+
+test('revokes the escrow of a channel that its run does not use any more', async () => {
+  const payroll = await prepare()
+  const cut = async (request: Request) => {
+    if (request.method === 'POST' && request.url.endsWith('/run')) throw new Error('interrupted')
+    return await call(request)
+  }
+  const { network } = service.ledger
+  const channels = service.channels.map((channel) => channel.publicKey())
+  const left = async () => (await readOwnDelegations(network, payroll.employer, channels)).delegations
+  await expect(requestOf(payroll, cut).then(runBatch)).rejects.toThrow('interrupted')
+  expect(await left()).toHaveLength(2)
+  const [, gone] = channels
+  const without = lying(
+    ({ url }) => url.endsWith('/relay'),
+    (body) => ({
+      ...body,
+      channels: (body.channels as Body[]).map((one) => (one.address === gone ? { ...one, available: false } : one)),
+    }),
+  )
+  expect(await runBatch(await requestOf(payroll, without, { revokes: false }))).toEqual({ paid: 3, payouts: 3 })
+  expect(await left()).toMatchObject([{ spender: channels[0], left: 0n }])
+})
+
+/** The client's RPC after it has dropped the ledgers before its latest ones. */
+async function forgetfulRpc() {
+  const { rpc } = service.ledger.network
+  const { latestLedger } = await rpc.getHealth()
+  return Object.assign(Object.create(rpc) as typeof rpc, {
+    getHealth: async () => ({ ...(await rpc.getHealth()), oldestLedger: latestLedger }),
+  })
+}
+
+/** An archive with the account's events up to now. */
+async function archiveOf({ address }: { address: string }): Promise<TokenArchive> {
+  const { rpc, token } = service.ledger.network
+  const { oldestLedger } = await rpc.getHealth()
+  const events = (await readRecentEvents(rpc, accountFilters(token, address), oldestLedger)).map((event) => ({
+    id: event.id,
+    contract_id: event.contract,
+    ledger_seq: event.ledger,
+    ledger_close_time: event.closedAt,
+    tx_hash: event.transaction,
+    event_index: event.eventIndex,
+    topics_xdr: [...event.topics],
+    data_xdr: event.data,
+  }))
+  const read = async () => ({ events, complete: true })
+  const archive = { readEvents: read, readTransaction: read, readToken: read, readRegistry: read }
+  return { name: 'https://archive.example', findStart: async () => undefined, ...archive }
+}
+
+test('signs nothing while it does not know what was paid before, and names the archive that says so', async () => {
+  const payroll = await paidPayroll()
+  const { network } = service.ledger
+  const said: string[] = []
+  const rpc = await forgetfulRpc()
+  const request = { ...(await requestOf(payroll)), say: (line: string) => void said.push(line) }
+  const forgotten = { ...request, deployment: { ...network, rpc }, notes: openNotes(payroll.employer, emptyStore()) }
+  await expect(runBatch(forgotten)).rejects.toMatchObject({ code: 'history-incomplete' })
+  const archives = [await archiveOf(payroll.employer)]
+  expect(await runBatch({ ...forgotten, deployment: { ...network, rpc, archives } })).toEqual({ paid: 3, payouts: 3 })
+  expect(said).toContainEqual(expect.stringContaining('as https://archive.example has them'))
+  expect(await delegationsOf(payroll)).toBe(2)
 })
 
 test('says why a run ended', async () => {

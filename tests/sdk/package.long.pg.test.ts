@@ -25,7 +25,6 @@ beforeAll(async () => {
     PORT: String(port),
     DEVNET_PORT: String(devnet),
     DEVNET_PROOFS: 'real',
-    BATCH_ENABLED: 'false',
     DATA_DIR: join(directory, 'data'),
   })
 })
@@ -43,6 +42,33 @@ test('a project that installs nothing but the package of /sdk compiles strictly 
   const { stdout } = await run(process.execPath, ['pay.ts', base, deployment], options)
   expect(stdout).toContain("status: 'SUCCESS'")
   expect(stdout).toContain('received, in base units: 125000000n')
+})
+
+test('a client with nothing but the package resists a service and an RPC that lie', async () => {
+  const project = join(directory, 'node')
+  await cp('tests/sdk/outside', join(project, 'outside'), { recursive: true })
+  await run(tool('tsc'), ['--project', project], { cwd: project })
+  const { stdout } = await run(process.execPath, ['outside/attacks.ts', base, deployment], { cwd: project })
+  expect(JSON.parse(stdout)).toEqual({
+    'a challenge of another host': 'challenge-invalid',
+    'another address for a payee': 'list-differs',
+    'an address that only the service has': 'payee-unverified',
+    'another key of the relay': 'relay-unknown',
+    'another channel of the relay': 'relay-unknown',
+    'a delegation for ever': 'terms-absurd',
+    'a payment that was never made': 'not-on-ledger',
+    'a fee that nobody would pay': 'fee-too-high',
+    'a signer whose keys cannot be derived again': 'signer-not-deterministic',
+    'spent by all of these': '0',
+    'paid by all of these': 0,
+    'no attack': '1 of 1',
+    'a payment that the service has forgotten': '1 of 1',
+    'the same, without notes': '1 of 1',
+    'payouts in place of those that were paid': 'list-differs',
+    'the same without notes': 'payment-unknown',
+    'payments in the end': 1,
+    'received in the end': '30000000',
+  })
 })
 
 test('the snippets of the documentation compile in a project that tsc --init creates', async () => {

@@ -20,7 +20,7 @@ const clientOf = (contractors: { id: string; email?: string; name?: string; addr
 
 function openOwnNotes() {
   const lines: string[] = []
-  return openNotes(holder('employer'), { read: () => lines, append: (line) => lines.push(line) })
+  return openNotes(holder('employer'), { read: () => lines, append: (added) => void lines.push(...added) })
 }
 
 const rowOf = (contractor: string, address?: string): AmountRow => ({ contractor, amount: 5n, address })

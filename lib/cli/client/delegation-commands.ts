@@ -147,7 +147,11 @@ export function delegationCommands({ signerOf, proving }: Tools): Record<string,
       const signer = signerOf(given)
       const network = await openNetworkOf(given)
       const holder = openHolder(signer, network.token)
-      const spenders = [...(await readPastDelegations(network, holder)).keys()]
+      // Where history is cut, the channels of the document and of the notes still show.
+      const channels = network.relay?.channels ?? []
+      const noted = openNotes(holder, notesOf(given)).delegations()
+      const past = await readPastDelegations(network, holder)
+      const spenders = [...new Set([...past.keys(), ...channels, ...noted.map(({ channel }) => channel)])]
       const { delegations, latestLedger } = await readOwnDelegations(network, holder, spenders)
       const lines = delegations.map(({ spender, left, liveUntilLedger }) => {
         const amount = left === undefined ? 'unreadable' : formatUnits(left)
@@ -167,7 +171,7 @@ export function delegationCommands({ signerOf, proving }: Tools): Record<string,
       const amount = parseUnits(need(given, 'amount'))
       const encryptedAmount = await sealPayout(publicKey, { batch, contractor, spender }, amount)
       const notes = openNotes(openHolder(signerOf(given), network.token), notesOf(given))
-      notes.addSeal({ batch, contractor, channel: spender, amount }, encryptedAmount)
+      notes.addSeals([{ payment: { batch, contractor, channel: spender, amount }, encryptedAmount }])
       return encryptedAmount
     },
     manifest: async (given) => {

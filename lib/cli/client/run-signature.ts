@@ -23,12 +23,14 @@ export async function signRun(request: Signing, payees: RunRequest['payees'] | u
   const { client, holder, batch, relay } = request
   const state = await readBatch(client, batch)
   const paid = payees && (await checkPayouts({ ...request, payees }, state))
-  const lines = state.payouts.flatMap((payout): Line[] => {
-    if (payout.status !== 'ready' && payout.status !== 'failed') return []
+  const unpaid = state.payouts.filter(({ status }) => status === 'ready' || status === 'failed')
+  const known = payees ? await recognize({ ...request, payees }, unpaid) : unpaid.flatMap(lineOf)
+  const byPayout = new Map(known.map((line) => [line.payout, line]))
+  const lines = unpaid.map((payout) => {
     if (paid?.has(payout.id)) throw new RunError('not-started', `payout ${payout.id} is paid on the ledger: cancel it`)
-    const line = payees ? recognize({ ...request, payees }, payout) : lineOf(payout)
-    if (line) return [line]
-    const lacking = payees ? 'seal of your own for this amount' : 'seal'
+    const line = byPayout.get(payout.id)
+    if (line) return line
+    const lacking = payees ? 'seal of your own for this amount and this relay' : 'seal'
     throw new RunError('not-started', `payout ${payout.id} has no address or no ${lacking}`)
   })
   await requireTrusted(relay, { channels: lines.map(({ channel }) => channel) })
@@ -45,8 +47,8 @@ async function checkPayouts(request: Signing & Pick<RunRequest, 'payees'>, state
   return paid
 }
 
-function lineOf({ id, contractorId, address, encryptedAmount = '' }: BatchState['payouts'][number]): Line | undefined {
+function lineOf({ id, contractorId, address, encryptedAmount = '' }: BatchState['payouts'][number]): Line[] {
   const channel = readSeal(encryptedAmount)?.spender
-  if (address === undefined || channel === undefined) return undefined
-  return { payout: id, contractor: contractorId, address, channel, amount: 0n, encryptedAmount }
+  if (address === undefined || channel === undefined) return []
+  return [{ payout: id, contractor: contractorId, address, channel, amount: 0n, encryptedAmount }]
 }

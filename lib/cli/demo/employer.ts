@@ -48,11 +48,11 @@ if (channel === undefined) throw new Error('no channel of the deployment documen
 
 const holder = openHolder(signer, network.token)
 const lines: string[] = []
-const notes = openNotes(holder, { read: () => lines, append: (line) => lines.push(line) })
+const notes = openNotes(holder, { read: () => lines, append: (added) => void lines.push(...added) })
 const instructions = await Promise.all(
   payments.map(async ({ contractorId: contractor, amount }) => {
     const sealed = await sealPayout(relay.publicKey, { batch, contractor, spender: channel }, parseUnits(amount))
-    notes.addSeal({ batch, contractor, channel, amount: parseUnits(amount) }, sealed)
+    notes.addSeals([{ payment: { batch, contractor, channel, amount: parseUnits(amount) }, encryptedAmount: sealed }])
     return { contractorId: contractor, encryptedAmount: sealed }
   }),
 )

@@ -33,7 +33,7 @@ export type Say = (step: string, link?: string) => void
 /** What this employer knows without the service: own seals and delegations, payouts that were seen. It has no amounts. */
 const ownNotes: NoteStore = {
   read: () => localStorage.getItem('notes')?.split('\n') ?? [],
-  append: (line) => localStorage.setItem('notes', `${localStorage.getItem('notes') ?? ''}\n${line}`),
+  append: (lines) => localStorage.setItem('notes', [localStorage.getItem('notes'), ...lines].join('\n')),
 }
 
 /**
@@ -84,7 +84,7 @@ export async function runPayroll(origin: string, deploymentUrl: string, say: Say
   const [payout] = payouts
   if (!payout) throw new Error('the batch has no payout')
   const notes = openNotes(employer, ownNotes)
-  notes.addPayout({ batch: id, address: contractor.address, payout: payout.id, at: new Date().toISOString() })
+  notes.addPayouts([{ batch: id, address: contractor.address, payout: payout.id, at: new Date().toISOString() }])
   const transfer = { to: contractor.address, amount: 12_5000000n, opening: spendable, purpose: payout.id }
   const { signedXdr } = await buildTransfer(deployment, employer, transfer)
   const body = { signedXDR: signedXdr, payoutId: payout.id }

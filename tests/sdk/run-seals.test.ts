@@ -1,0 +1,62 @@
+import { exportJWK, generateKeyPair } from 'jose'
+import { beforeAll, expect, test } from 'vitest'
+import { openNotes } from '#lib/sdk/own-notes.ts'
+import { recognize } from '#lib/sdk/run-seals.ts'
+import { RELAY_DOCUMENT, type RelayDocument } from '#lib/wallet/deployment.ts'
+import { sealPayout } from '#lib/wallet/seal.ts'
+import { holder } from '../wallet/fixtures.ts'
+
+const keyOf = async () =>
+  RELAY_DOCUMENT.shape.publicKey.parse(
+    await exportJWK((await generateKeyPair('ECDH-ES', { extractable: true })).publicKey),
+  )
+
+const [BATCH, CHANNEL, CONTRACTOR] = ['batch', holder('channel').address, 'contractor']
+const ADDRESS = holder('payee').address
+const CREATED = '2026-01-01T00:00:00.000Z'
+const lines: string[] = []
+const notes = openNotes(holder('employer'), { read: () => lines, append: (added) => void lines.push(...added) })
+const payees = [{ contractor: CONTRACTOR, address: ADDRESS, amount: 5n }]
+
+let key: RelayDocument['publicKey']
+let encryptedAmount: string
+beforeAll(async () => {
+  key = await keyOf()
+  encryptedAmount = await sealPayout(key, { batch: BATCH, contractor: CONTRACTOR, spender: CHANNEL }, 5n)
+  notes.addSeals([{ payment: { batch: BATCH, contractor: CONTRACTOR, channel: CHANNEL, amount: 5n }, encryptedAmount }])
+})
+
+/** What is signed of a batch with one payout, whose state or relay a test changes. */
+const recognized = async (payout: object = {}, request: object = {}) =>
+  await recognize({ batch: BATCH, payees, notes, relay: { publicKey: key, channels: [CHANNEL] }, ...request }, [
+    {
+      ...{ id: 'payout', batchId: BATCH, contractorId: CONTRACTOR, createdAt: CREATED, status: 'ready' as const },
+      ...{ address: ADDRESS, encryptedAmount, ...payout },
+    },
+  ])
+
+test('signs a seal of this employer for the amount and the payee of the list', async () => {
+  expect(await recognized()).toEqual([
+    { payout: 'payout', contractor: CONTRACTOR, address: ADDRESS, channel: CHANNEL, amount: 5n, encryptedAmount },
+  ])
+})
+
+test.each<[string, () => Promise<[object?, object?]>]>([
+  [
+    'is to a key that the relay had before',
+    async () => [{}, { relay: { publicKey: await keyOf(), channels: [CHANNEL] } }],
+  ],
+  ['is for a channel that the document lacks', async () => [{}, { relay: { publicKey: key, channels: [] } }]],
+  ['is for another batch', async () => [{}, { batch: 'another' }]],
+  ['has another amount than the list', async () => [{}, { payees: [{ ...payees[0], amount: 6n }] }]],
+  ['goes to another address', async () => [{ address: holder('thief').address }]],
+  [
+    'was made by someone else',
+    async () => [
+      { encryptedAmount: await sealPayout(key, { batch: BATCH, contractor: CONTRACTOR, spender: CHANNEL }, 5n) },
+    ],
+  ],
+  ['is no seal', async () => [{ encryptedAmount: 'a note' }]],
+])('does not sign a seal that %s', async (_, change) => {
+  expect(await recognized(...(await change()))).toEqual([])
+})
