@@ -46,13 +46,10 @@ export const archiveHealthShape = z.object({
     .int()
     .nullable()
     .meta({ description: 'the latest ledger of the archive; null while it is empty' }),
-  final_through: z
-    .int()
-    .nullable()
-    .meta({
-      description:
-        'the latest ledger that was read twice, with the same events; null while none was. The RPC may have dropped earlier ones before they were read again',
-    }),
+  final_through: z.int().nullable().meta({
+    description:
+      'the latest ledger that was read twice, with the same events; null while none was. The RPC may have dropped earlier ones before they were read again',
+  }),
   first_ledger: z.int().nullable().meta({ description: 'the first ledger of the archive' }),
   lag_seconds: z.number().nullable().meta({ description: 'the age of the archive’s latest ledger, 0 at the head' }),
   generation: z

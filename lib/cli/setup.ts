@@ -5,7 +5,7 @@ import { fetchDocument, writeRelay } from '#lib/setup/document.ts'
 import { readEnvFile, readVariables, writeEnvFile } from '#lib/setup/env-file.ts'
 import { provision } from '#lib/setup/provision.ts'
 import { runCommand } from './process/command.ts'
-import { printMessage } from './process/output.ts'
+import { printMessage, writeDocument } from './process/output.ts'
 import { setupServices } from './setup/services.ts'
 
 const USAGE = `npm run setup -- --deployment FILE_OR_URL [--channels N] [--env FILE] [--sponsor-seed S...]
@@ -67,6 +67,6 @@ await runCommand({
       printMessage(`\nThe relay's key and channels are in ${deployment}, for wallets`)
     }
     if (toFile) printMessage(`\nThe environment is in ${file}`)
-    else process.stdout.write(text)
+    else writeDocument(text)
   },
 })

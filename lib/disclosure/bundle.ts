@@ -2,9 +2,8 @@ import { bytesToHex, hexToBytes } from '@noble/hashes/utils.js'
 import { z } from 'zod'
 import { decodeBase64, encodeBase64 } from '#lib/text/base64.ts'
 import { excessOf, parseJson } from '#lib/text/json.ts'
-import { onOneLine } from '#lib/text/printable.ts'
 import { isCanonical } from '#lib/wallet/grumpkin.ts'
-import { DisclosureError } from './disclosure-error.ts'
+import { DisclosureError, describeMismatch } from './disclosure-error.ts'
 import type { Sealed } from './sealing.ts'
 
 const VERSION = 'confidential-disclosure/1'
@@ -80,6 +79,6 @@ export function parseBundles(text: string): Bundle[] {
   if (content === undefined) throw new DisclosureError('bundle-invalid', 'the bundle is not JSON')
   const parsed = FILE.safeParse(content)
   if (parsed.success) return parsed.data.bundles
-  const reason = onOneLine(z.prettifyError(parsed.error).replaceAll('\n', ' '))
+  const reason = describeMismatch(parsed.error)
   throw new DisclosureError('bundle-invalid', `the bundle is malformed: ${reason}`, { cause: parsed.error })
 }

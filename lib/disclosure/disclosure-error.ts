@@ -1,4 +1,6 @@
+import { z } from 'zod'
 import { CodedError } from '#lib/text/coded-error.ts'
+import { onOneLine } from '#lib/text/printable.ts'
 
 /** Why there is no disclosure, or why a bundle does not verify. */
 export type DisclosureErrorCode =
@@ -54,4 +56,13 @@ export type DisclosureErrorCode =
 
 export class DisclosureError extends CodedError<DisclosureErrorCode> {
   static override readonly className = 'DisclosureError'
+}
+
+/** The longest description of a mismatch, in characters: a file of a megabyte may mismatch in every byte. */
+const MAX_REASON = 500
+
+/** Why a file does not match its schema, on one line. */
+export function describeMismatch(error: z.ZodError): string {
+  const reason = onOneLine(z.prettifyError(error).replaceAll('\n', ' '))
+  return reason.length > MAX_REASON ? `${reason.slice(0, MAX_REASON)}…` : reason
 }

@@ -12,7 +12,9 @@ export function formatReport(report: Report, format: ReportFormat): string {
 
 function formatTable({ columns, rows, notes, title, about }: Report): string {
   const lines = [columns.map(({ title: head }) => head), ...rows.map(({ cells }) => cells.map(onOneLine))]
-  const widths = columns.map((_, index) => Math.max(...lines.map((cells) => (cells[index] ?? '').length)))
+  const widths = columns.map((_, index) =>
+    lines.reduce((most, cells) => Math.max(most, (cells[index] ?? '').length), 0),
+  )
   const pad = (cell: string, index: number) =>
     columns[index]?.isAmount ? cell.padStart(widths[index] ?? 0) : cell.padEnd(widths[index] ?? 0)
   const table = lines.map((cells) => cells.map(pad).join('  ').trimEnd())

@@ -6,11 +6,10 @@ import { DISCLOSURE_CIRCUITS, DISCLOSURE_ROLES, type DisclosureCircuit } from '#
 import { excessOf, parseJson } from '#lib/text/json.ts'
 import { formatUnits, parseUnits } from '#lib/text/money.ts'
 import { containsSecretSeed } from '#lib/text/plain-text.ts'
-import { onOneLine } from '#lib/text/printable.ts'
 import { AMOUNT_LIMIT, isKey } from '#lib/wallet/commitment.ts'
 import { encodeField, encodePoint, H, isCanonical, multiply } from '#lib/wallet/grumpkin.ts'
 import { drawSalt, type RandomSource } from '#lib/wallet/keys.ts'
-import { DisclosureError } from './disclosure-error.ts'
+import { DisclosureError, describeMismatch } from './disclosure-error.ts'
 
 const VERSION = 'confidential-disclosure-request/1'
 
@@ -101,7 +100,7 @@ export function parseRequest(text: string): DisclosureRequest {
   if (texts.some(containsSecretSeed) || (key && containsSecretOf(key, texts))) {
     throw invalid('it contains a secret: keep that in another file, and make a new request')
   }
-  if (!parsed.success) throw invalid(onOneLine(z.prettifyError(parsed.error).replaceAll('\n', ' ')), parsed.error)
+  if (!parsed.success) throw invalid(describeMismatch(parsed.error), parsed.error)
   const request = parsed.data
   if (!key) throw invalid('its key is not a point of the curve, or is the identity')
   if (!isCanonical(hexToBytes(request.nonce))) throw invalid('its nonce is too large')

@@ -46,10 +46,13 @@ export function logReadably(): () => void {
   }
 }
 
+/** Characters other than line ends and tabs that move a terminal's cursor, or change the order in which text is shown. */
+const CONTROL = /(?![\n\t])[\p{Cc}\u2028\u2029\u202a-\u202e\u2066-\u2069]/gu
+
 function describeEntry({ time, level, event, ...fields }: LogFields): string {
   const parts = Object.entries(fields).flatMap(([name, value]) => (value === undefined ? [] : `${name}=${value}`))
   const line = [String(time).slice(11, 19), ...(level === 'error' ? ['ERROR'] : []), event, ...parts].join(' ')
-  return stripVTControlCharacters(line)
+  return stripVTControlCharacters(line).replace(CONTROL, '')
 }
 
 const MAX_LINE_BYTES = 4096
@@ -62,7 +65,8 @@ function serialize(entry: LogFields): string {
       typeof value === 'string' && value.length > length ? `${value.slice(0, length)}…` : value,
     )
   }
-  return line
+  // JSON leaves these as they are: U+009B begins a terminal's command.
+  return line.replace(/[\u007f-\u009f]/g, (character) => `\\u00${character.charCodeAt(0).toString(16)}`)
 }
 
 const LEVELS = { log: 'info', info: 'info', debug: 'info', warn: 'error', error: 'error' } as const

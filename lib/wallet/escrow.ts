@@ -2,6 +2,7 @@ import { reachLedger } from '#lib/stellar/ledger-error.ts'
 import { readDelegations } from './account.ts'
 import { syncBalance } from './balance.ts'
 import { buildDelegation, buildMerge, buildRevocation } from './calls.ts'
+import { opens } from './commitment.ts'
 import { decryptAllowance } from './decryption.ts'
 import type { Deployment } from './deployment.ts'
 import { readAccountEvents } from './events.ts'
@@ -31,7 +32,8 @@ export async function readOwnDelegations(
     delegations: spenders.flatMap((spender, index) => {
       const entry = delegations[index]
       if (!entry) return []
-      const left = decryptAllowance(deriveDelegationKey(keys.vk, spender), { ...entry })?.value
+      const rest = decryptAllowance(deriveDelegationKey(keys.vk, spender), { ...entry })
+      const left = rest && opens(rest, entry.allowance_commitment) ? rest.value : undefined
       return [{ spender, left, liveUntilLedger: entry.live_until_ledger }]
     }),
   }

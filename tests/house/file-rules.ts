@@ -59,7 +59,7 @@ export const FILE_RULES: Rule[] = [
     name: 'a command prints through lib/cli/process/output.ts',
     // The setup redirects what libraries print, so that standard output contains only its document.
     violations: () =>
-      containing(/(?<!console\.log = )\bconsole\.(?!log = )/).filter(
+      containing(/(?<!console\.log = )\bconsole\.(?!log = )|\bprocess\.std(out|err)\.write/).filter(
         (file) => file.startsWith('lib/cli/') && file !== 'lib/cli/process/output.ts',
       ),
   },

@@ -157,6 +157,7 @@ export function delegationCommands({ signerOf, proving }: Tools): Record<string,
         const amount = left === undefined ? 'unreadable' : formatUnits(left)
         return `${spender}  ${amount}  until ledger ${liveUntilLedger}${liveUntilLedger < latestLedger ? ', ended' : ''}`
       })
+      if (latestLedger > 0) printMessage(`as of ledger ${latestLedger}`)
       return lines.join('\n') || 'none'
     },
     call: async (given) => {

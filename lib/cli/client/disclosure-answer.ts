@@ -97,6 +97,8 @@ async function findPayments(
   if (completeFrom !== undefined && Date.parse(completeFrom) > Date.parse(request.period.from)) {
     printMessage(`payments before ${completeFrom} are missing: neither the RPC nor a named archive has them`)
   }
+  const sources = [...new Set(events.map(({ source }) => source))].join(' and ')
+  printMessage(`the payments are as ${sources || 'the RPC'} has them: wallet statement compares them with the balances`)
   return paymentsIn(events, network.token)
 }
 

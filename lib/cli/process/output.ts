@@ -2,11 +2,16 @@ import { inspect } from 'node:util'
 import { printable } from '#lib/text/printable.ts'
 
 /**
- * Prints a result to standard output. Every command prints through this function and `printMessage`, so that text from a file
+ * Prints a result to standard output. Every command prints through this file, so that text from a file
  * or from the network reaches a terminal as text, and never as a command that moves its cursor or changes its colours.
  */
 export function print(text: unknown): void {
   console.log(readable(text))
+}
+
+/** Writes a document to standard output as it is, for a file or another program. */
+export function writeDocument(text: string): void {
+  process.stdout.write(printable(text))
 }
 
 /** Prints a message to standard error. */
