@@ -4,6 +4,7 @@ import { readLatestLedger } from '#lib/disclosure/ledger-event.ts'
 import { loadProver, proverSettings } from '#lib/prover/node/loading.ts'
 import { announceProofs } from '#lib/prover/progress.ts'
 import { openNotes } from '#lib/sdk/own-notes.ts'
+import { requireUnpaid } from '#lib/sdk/paid-payouts.ts'
 import { readBatch } from '#lib/sdk/payees.ts'
 import { PayrollError } from '#lib/sdk/payroll-client.ts'
 import { RunError } from '#lib/sdk/run-error.ts'
@@ -34,7 +35,8 @@ const USAGE = `Usage: npm run -s wallet -- <command> [options]
   merge    --secret S…                  makes what it has received spendable
   transfer --secret S… --to G… --amount 12.5 [--batch … --payout …]
                                         builds and signs a confidential transfer; prints the signedXDR, sends nothing.
-                                        With a payout, the ledger shows its sender what it was for, and --notes too
+                                        With a payout, the ledger shows its sender what it was for, and --notes too, and
+                                        nothing is signed for one that is paid
   withdraw --secret S… --to G… --amount 12.5
                                         takes an amount out into the open, to an account that trusts the asset
   disclose --secret S… --request request.json [--hash …] --out bundle.json
@@ -105,8 +107,14 @@ const COMMANDS: Record<string, (given: Given) => Promise<string | Outcome>> = {
       const { payouts } = await readBatch(await connectWallet(given.service, holder.signer, homeOf(given)), batch)
       const found = payouts.find(({ id, address }) => id === payout && address === payment.to)
       if (!found) throw new RunError('list-differs', `batch ${batch} has no payout ${payout} to ${payment.to}`)
-      const note = { batch, address: payment.to, payout, at: new Date().toISOString() }
-      openNotes(holder, notesOf(given)).addPayouts([note])
+      const payee = { contractor: found.contractorId, address: payment.to, amount: payment.amount }
+      await requireUnpaid(
+        {
+          ...{ deployment: network, holder, batch, payees: [payee], notes: openNotes(holder, notesOf(given)) },
+          ...{ assumesUnpaid: given['assume-unpaid'] ?? false, say: printMessage },
+        },
+        found,
+      )
       return (await buildTransfer(network, holder, { ...payment, purpose: payout })).signedXdr
     }),
   withdraw: (given) =>

@@ -5,22 +5,28 @@ import { RunError } from './run-error.ts'
 import type { RunRequest } from './run-request.ts'
 
 type Payout = BatchState['payouts'][number]
-type Checking = Pick<RunRequest, 'deployment' | 'holder' | 'batch' | 'payees' | 'notes' | 'assumesUnpaid' | 'say'>
+type PaymentsRequest = Pick<
+  RunRequest,
+  'deployment' | 'holder' | 'batch' | 'payees' | 'notes' | 'assumesUnpaid' | 'say'
+>
 
 /** The addresses of the payees in the list, by contractor. */
-const addressesOf = ({ payees }: Pick<Checking, 'payees'>) =>
+const addressesOf = ({ payees }: Pick<RunRequest, 'payees'>) =>
   new Map(payees.map(({ contractor, address }) => [contractor, address]))
 
 /**
  * Requires that the payouts of a batch have the ids that were noted: an earlier one may have been paid.
  * @throws RunError `list-differs`
  */
-export function requireNoted(request: Checking, payouts: readonly Payout[]): void {
+export function requireNoted(request: PaymentsRequest, payouts: readonly Payout[]): void {
   const { notes, batch, assumesUnpaid } = request
   const addresses = addressesOf(request)
   const noted = notes.payouts()
   const byId = new Map(noted.map((note) => [note.payout, note]))
-  const byAddress = new Map(noted.flatMap((note) => (note.batch === batch ? [[note.address, note]] : [])))
+  const ofBatch = noted.filter((note) => note.batch === batch)
+  const byAddress = new Map(ofBatch.map((note) => [note.address, note]))
+  const paid = notes.paid()
+  const paidByAddress = new Map(ofBatch.flatMap((note) => (paid.has(note.payout) ? [[note.address, note]] : [])))
   for (const { id, contractorId } of payouts) {
     const address = addresses.get(contractorId)
     const own = byId.get(id)
@@ -28,15 +34,25 @@ export function requireNoted(request: Checking, payouts: readonly Payout[]): voi
     if (own && (own.batch !== batch || (address !== undefined && own.address !== address))) {
       throw new RunError('list-differs', `payout ${id} was one of batch ${own.batch} to ${own.address} before`)
     }
-    const before = address === undefined ? undefined : byAddress.get(address)
-    if (own || !before || assumesUnpaid) continue
+    if (own || address === undefined) continue
+    // What was noted as paid stays paid, also if the employer assumes otherwise.
+    const earlier = paidByAddress.get(address)
+    if (earlier) {
+      const transaction = paid.get(earlier.payout)
+      throw new RunError(
+        'list-differs',
+        `the payout to ${address} was ${earlier.payout}, which transaction ${transaction} has paid: the service has another one in its place`,
+      )
+    }
+    const before = byAddress.get(address)
+    if (!before || assumesUnpaid) continue
     const change = `the payout to ${address} is ${id} now, and was ${before.payout}`
     throw new RunError('list-differs', `${change}: if you have replaced it yourself, say so (--assume-unpaid)`)
   }
 }
 
 /** Notes the payouts of a batch, once it is known which of them were paid before. @throws RunError `list-differs` */
-export function notePayouts(request: Checking, payouts: readonly Payout[]): void {
+export function notePayouts(request: PaymentsRequest, payouts: readonly Payout[]): void {
   requireNoted(request, payouts)
   const { notes, batch } = request
   const addresses = addressesOf(request)
@@ -55,7 +71,7 @@ export function notePayouts(request: Checking, payouts: readonly Payout[]): void
  * amount where that can be read. Notes what it finds, and resolves to the transactions by payout.
  */
 async function match(
-  request: Checking,
+  request: PaymentsRequest,
   payouts: readonly Payout[],
   history: OwnPayments,
 ): Promise<Map<string, string>> {
@@ -90,7 +106,7 @@ export interface PastPayments {
 
 /** The payouts that the ledger shows as paid: before, or since by a new transaction. @throws WalletError; LedgerError */
 export async function findPaid(
-  request: Checking,
+  request: PaymentsRequest,
   payouts: readonly Payout[],
   before: PastPayments,
 ): Promise<Map<string, string>> {
@@ -107,7 +123,7 @@ export async function findPaid(
  *   another payout for a purpose that is not known; WalletError `history-incomplete` if its history does not reach back far enough
  *   to tell; LedgerError
  */
-export async function findPaidBefore(request: Checking, payouts: readonly Payout[]): Promise<PastPayments> {
+export async function findPaidBefore(request: PaymentsRequest, payouts: readonly Payout[]): Promise<PastPayments> {
   const { deployment, holder, batch, payees, notes, assumesUnpaid, say } = request
   requireNoted(request, payouts)
   const history = await readOwnPayments(deployment, holder)
@@ -118,7 +134,9 @@ export async function findPaidBefore(request: Checking, payouts: readonly Payout
   if (!assumesUnpaid) requireHistory(history, since)
   const { archives } = history
   if (archives.length > 0) {
-    say(`Older payments of your account are as ${archives.join(' and ')} has them: nothing else shows them any more`)
+    say(
+      `Payments that the RPC no longer has are as ${archives.join(' and ')} shows them, which could omit or invent some`,
+    )
   }
   const noted = notes.paid()
   const unnoted = payouts.filter(({ id }) => !noted.has(id))
@@ -148,8 +166,15 @@ export async function findPaidBefore(request: Checking, payouts: readonly Payout
         const change = `the payout to ${address} was ${purpose.payout}, which transaction ${payment.transaction} has paid`
         throw new RunError('list-differs', `${change}: the service has another one in its place`)
       }
+      const marked = own.find(({ id }) => payment.isFor(id))
+      if (marked) {
+        throw new RunError(
+          'list-differs',
+          `transaction ${payment.transaction} of ${payment.date} has paid payout ${marked.id} with another amount than your list's: cancel the payout, and pay what is left in another batch`,
+        )
+      }
       const isOlder = since !== undefined && Date.parse(payment.date) < Date.parse(since)
-      if (purpose === undefined ? !isOlder : present.has(purpose.payout)) unknown.push(payment)
+      if (purpose === undefined && !isOlder) unknown.push(payment)
     }
   }
   if (unknown.length > 0) explain(request, unknown)
@@ -169,7 +194,7 @@ function requireHistory({ completeFrom }: OwnPayments, since: string | undefined
 }
 
 /** Notes payments as those for something else, if the employer says so. @throws RunError `payment-unknown` */
-function explain({ notes, assumesUnpaid, say }: Checking, payments: readonly OwnPayment[]): void {
+function explain({ notes, assumesUnpaid, say }: PaymentsRequest, payments: readonly OwnPayment[]): void {
   const lines = payments.map(({ to, date, transaction }) => `${to} on ${date}, transaction ${transaction}`)
   if (!assumesUnpaid) {
     const advice = 'if these payments were for something else, say so (--assume-unpaid)'
@@ -180,4 +205,17 @@ function explain({ notes, assumesUnpaid, say }: Checking, payments: readonly Own
   }
   notes.addExplained(payments.map(({ transaction }) => transaction))
   say(`Noted as payments for something else:\n${lines.join('\n')}`)
+}
+
+/**
+ * Requires a payout to be unpaid before its payee is paid by a transfer, and notes it.
+ * @throws RunError `already-paid`, and the errors of `findPaidBefore`
+ */
+export async function requireUnpaid(request: PaymentsRequest, payout: Payout): Promise<void> {
+  const { paid } = await findPaidBefore(request, [payout])
+  const transaction = paid.get(payout.id)
+  if (transaction !== undefined) {
+    throw new RunError('already-paid', `payout ${payout.id} was paid by transaction ${transaction}: nothing is signed`)
+  }
+  notePayouts(request, [payout])
 }

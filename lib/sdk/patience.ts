@@ -10,23 +10,34 @@ const GATEWAY: ReadonlySet<number> = new Set([502, 503, 504])
 
 /** Whether an error says nothing about the request: the network failed, or the service or the ledger cannot answer now. */
 export function isTransient(error: unknown): boolean {
+  if (error instanceof Error && lasting.has(error)) return false
   if (error instanceof PayrollError && GATEWAY.has(error.status) && error.code === 'unknown') return true
   // A fetch that gets no response throws a TypeError, in every browser and in Node, each with words of its kind.
-  if (error instanceof TypeError) return /fetch|network|load failed/i.test(error.message)
+  if (error instanceof TypeError) return /fetch|network|load failed|terminated/i.test(error.message)
   return error instanceof Error && 'code' in error && PASSING.has(String(error.code))
 }
+
+/** Errors that a request was repeated for until patience ended: a caller does not begin again. */
+const lasting = new WeakSet<Error>()
 
 /** How often a request is repeated, and the pauses (ms), which double up to the last. */
 const ATTEMPTS = 12
 const PAUSES = { first: 250, last: 10_000 }
 
-/** Repeats a request that may be repeated as it is, for about a minute, as long as its errors pass. */
-export async function patiently<Result>(request: () => Promise<Result>): Promise<Result> {
+/**
+ * Repeats a request that may be repeated as it is, as long as its errors pass. By default for about a minute; each further attempt
+ * takes ten seconds.
+ */
+export async function patiently<Result>(request: () => Promise<Result>, attempts = ATTEMPTS): Promise<Result> {
   for (let attempt = 1; ; attempt += 1) {
     try {
       return await request()
     } catch (error) {
-      if (attempt === ATTEMPTS || !isTransient(error)) throw error
+      if (!isTransient(error)) throw error
+      if (attempt === attempts) {
+        if (error instanceof Error) lasting.add(error)
+        throw error
+      }
       const asked = error instanceof PayrollError ? (error.retryAfter ?? 0) * 1000 : 0
       const pause = Math.min(PAUSES.last, Math.max(asked, PAUSES.first * 2 ** (attempt - 1)))
       await new Promise((resolve) => setTimeout(resolve, pause))

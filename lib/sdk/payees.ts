@@ -1,6 +1,6 @@
 import { StrKey } from '@stellar/stellar-sdk'
 import type { OwnNotes } from './own-notes.ts'
-import { type components, type PayrollClient, pages, take } from './payroll-client.ts'
+import { type components, type PayrollClient, pages } from './payroll-client.ts'
 import { RunError } from './run-error.ts'
 
 type Contractor = components['schemas']['Contractor']
@@ -41,9 +41,10 @@ export interface NewPayee {
 }
 
 export async function readBatch(client: PayrollClient, id: string): Promise<BatchState> {
-  const { status } = await take(client.GET('/batches/{id}', { params: { path: { id } } }))
   const payouts: Payout[] = []
+  let status: BatchState['status'] = 'draft'
   for await (const page of pages((query) => client.GET('/batches/{id}', { params: { path: { id }, query } }))) {
+    status = page.status
     payouts.push(...page.payouts)
   }
   const odd = payouts.find(({ id, contractorId }) => !isId(id) || !isId(contractorId))

@@ -8,6 +8,8 @@ export interface PayrollClientOptions {
   baseUrl: string
   /** the session of a sign-in, or a function that returns it for each request */
   session?: string | (() => string | undefined)
+  /** Signs in again when the session has expired, and resolves once `session` returns the new one. The request is then repeated. */
+  renew?: () => Promise<unknown>
   fetch?: (request: Request) => Promise<Response>
 }
 
@@ -44,13 +46,32 @@ export class PayrollError extends Error {
 }
 
 /** A client of the API: `client.GET('/batches/{id}', …)`. It throws every error response as a PayrollError. */
-export function createPayrollClient({ baseUrl, session, fetch }: PayrollClientOptions): PayrollClient {
-  const client = createClient<paths>({ baseUrl: baseUrl.replace(/\/+$/, ''), ...(fetch && { fetch }) })
-  client.use({
-    onRequest: ({ request }) => {
-      const token = typeof session === 'function' ? session() : session
-      if (token !== undefined) request.headers.set('Authorization', `Bearer ${token}`)
+export function createPayrollClient(options: PayrollClientOptions): PayrollClient {
+  const { baseUrl, session, renew } = options
+  const call = options.fetch ?? ((request: Request) => globalThis.fetch(request))
+  let renewal: Promise<unknown> | undefined
+  const send = (request: Request) => {
+    const token = typeof session === 'function' ? session() : session
+    if (token !== undefined) request.headers.set('Authorization', `Bearer ${token}`)
+    return call(request)
+  }
+  const client = createClient<paths>({
+    baseUrl: baseUrl.replace(/\/+$/, ''),
+    fetch: async (request) => {
+      // Signing in needs no session.
+      if (!renew || new URL(request.url).pathname.includes('/auth/')) return await send(request)
+      const again = request.clone()
+      const response = await send(request)
+      if (response.status !== 401) return response
+      // Requests whose session expired together wait for one sign-in.
+      renewal ??= renew().finally(() => {
+        renewal = undefined
+      })
+      await renewal
+      return await send(again)
     },
+  })
+  client.use({
     onResponse: async ({ response }) => {
       if (!response.ok) throw new PayrollError(response, await bodyOf(response))
     },

@@ -4,6 +4,8 @@ export type RunErrorCode =
   | 'list-differs'
   /** the list names payees by id or email whose addresses only the API has */
   | 'payee-unverified'
+  /** the ledger or the notes show the payout as paid */
+  | 'already-paid'
   /** the account has paid a payee for a purpose that is not known: it may have been this payout */
   | 'payment-unknown'
   /** the service asks for a delegation that lasts too long, or its view of the ledger is another */

@@ -14,27 +14,32 @@ export async function makeReady(request: RunRequest): Promise<void> {
   const state = await readBatch(client, batch)
   requireSame(request, state)
   if (state.status !== 'draft') return
-  const present = new Set(activeOf(state).map(({ contractorId }) => contractorId))
+  const present = new Set(countedOf(request, state).map(({ contractorId }) => contractorId))
   const missing = payees.filter(({ contractor }) => !present.has(contractor))
   const params = { path: { id: batch } }
   if (missing.length > 0) {
     say(`Adding ${missing.length} payout${missing.length === 1 ? '' : 's'}`)
-    const spenders = await chooseChannels(request)
-    const sealed = await sealAll(request, missing, spenders)
-    const instructions = sealed.map(({ payee, encryptedAmount }) => ({
-      contractorId: payee.contractor,
-      encryptedAmount,
-    }))
-    const { errors } = await take(client.POST('/batches/{id}/instructions', { params, body: { instructions } }))
-    const [problem] = errors
-    if (problem)
-      throw new RunError('list-differs', `contractor ${problem.contractorId} cannot be paid: ${problem.reason}`)
+    const { chosen } = await chooseChannels(request)
+    const sealed = await sealAll(request, missing, chosen)
+    for (const part of partsOf(sealed)) {
+      const instructions = part.map(({ payee, encryptedAmount }) => ({
+        contractorId: payee.contractor,
+        encryptedAmount,
+      }))
+      const { errors } = await take(client.POST('/batches/{id}/instructions', { params, body: { instructions } }))
+      const [problem] = errors
+      if (problem)
+        throw new RunError('list-differs', `contractor ${problem.contractorId} cannot be paid: ${problem.reason}`)
+    }
   }
   await take(client.POST('/batches/{id}/ready', { params }))
 }
 
-/** The payouts of a batch that are not canceled. */
-export const activeOf = ({ payouts }: BatchState) => payouts.filter(({ status }) => status !== 'canceled')
+/** The payouts that count: those that are not canceled, and those that an earlier command found paid, and so canceled. */
+export function countedOf({ notes }: Pick<RunRequest, 'notes'>, { payouts }: BatchState): BatchState['payouts'] {
+  const paid = notes.paid()
+  return payouts.filter(({ id, status }) => status !== 'canceled' || paid.has(id))
+}
 
 /**
  * Requires that a batch has one payout for each line of the list. One that is canceled counts if it is noted as paid.
@@ -45,10 +50,8 @@ export function requireSame(
   { status: batchStatus, payouts }: BatchState,
 ): void {
   const listed = new Map(payees.map((payee) => [payee.contractor, payee]))
-  const paid = notes.paid()
   const present = new Set<string>()
-  for (const { id, contractorId, address, status } of payouts) {
-    if (status === 'canceled' && !paid.has(id)) continue
+  for (const { contractorId, address, status } of countedOf({ notes }, { status: batchStatus, payouts })) {
     const payee = listed.get(contractorId)
     if (!payee && status === 'paid') continue
     if (!payee) throw new RunError('list-differs', `the list of amounts lacks contractor ${contractorId}`)
@@ -64,25 +67,42 @@ export function requireSame(
   }
 }
 
+/** The channels that a run may use, and those that it is divided among. */
+interface ChosenChannels {
+  usable: ReadonlySet<string>
+  chosen: string[]
+}
+
 /**
  * Chooses the channels for a run: the available ones that the employer's trusted document lists, and that have no delegation for
  * another run.
  * @throws RunError `no-channel`; WalletError `relay-unknown`
  */
-export async function chooseChannels(request: RunRequest): Promise<string[]> {
+export async function chooseChannels(request: RunRequest): Promise<ChosenChannels> {
   const { client, relay, channels } = request
   const terms = await readTerms(client)
-  await requireTrusted(relay, { publicKey: terms.publicKey, channels: [] })
+  const trusted = await requireTrusted(relay, { publicKey: terms.publicKey, channels: [] })
   const taken = await findTaken(request)
-  const available = terms.channels.filter(({ available, address }) => available && !taken.has(address))
-  const chosen = available.slice(0, Math.max(1, Math.min(channels, terms.maxChannels))).map(({ address }) => address)
-  if (chosen.length === 0) {
+  const available = terms.channels.flatMap((channel) => (channel.available ? [channel.address] : []))
+  const known = available.filter((address) => trusted.channels.includes(address))
+  // Only channels that the document lacks are available.
+  if (known.length === 0) await requireTrusted(relay, { channels: available })
+  const usable = known.filter((address) => !taken.has(address))
+  if (usable.length === 0) {
     const others = [...new Set(taken.values())].map((other) => `; batch ${other} has a delegation to one`)
     throw new RunError('no-channel', `no channel of the relay is available now${others.join('')}`)
   }
-  await requireTrusted(relay, { channels: chosen })
-  return chosen
+  return { usable: new Set(usable), chosen: usable.slice(0, Math.max(1, Math.min(channels, terms.maxChannels))) }
 }
+
+/** How many seals one request holds: the service accepts 256 KiB. */
+const SEALS_PER_REQUEST = 250
+
+/** A list in parts that a request can hold. */
+const partsOf = <Item>(items: readonly Item[]): Item[][] =>
+  Array.from({ length: Math.ceil(items.length / SEALS_PER_REQUEST) }, (_, part) =>
+    items.slice(part * SEALS_PER_REQUEST, (part + 1) * SEALS_PER_REQUEST),
+  )
 
 /** Seals amounts for the channels in turn, and records the seals before anyone else has them. */
 async function sealAll(
@@ -131,12 +151,7 @@ export async function recognize(
 /** Keeps the seals that can be used, and replaces the others. Undefined if the batch has changed. */
 export async function sealAgain(request: RunRequest, unpaid: BatchState['payouts']): Promise<Line[] | undefined> {
   const { client, batch, payees, say } = request
-  const spenders = await chooseChannels(request)
-  const taken = await findTaken(request)
-  const { channels } = await readTerms(client)
-  const usable = new Set(
-    channels.flatMap(({ address, available }) => (available && !taken.has(address) ? [address] : [])),
-  )
+  const { usable, chosen } = await chooseChannels(request)
   const kept = (await recognize(request, unpaid)).filter(({ channel }) => usable.has(channel))
   const keptIds = new Set(kept.map(({ payout }) => payout))
   const others = unpaid.filter(({ id }) => !keptIds.has(id))
@@ -145,15 +160,16 @@ export async function sealAgain(request: RunRequest, unpaid: BatchState['payouts
   const listed = new Map(payees.map((payee) => [payee.contractor, payee]))
   const wanted = others.flatMap(({ contractorId }) => listed.get(contractorId) ?? [])
   if (wanted.length < others.length) return undefined
-  const sealed = await sealAll(request, wanted, spenders)
+  const sealed = await sealAll(request, wanted, chosen)
   const replaced = sealed.map(
     ({ payee, ...rest }, index): Line => ({ ...payee, payout: others[index]?.id ?? '', ...rest }),
   )
   const seals = replaced.map(({ payout: payoutId, encryptedAmount }) => ({ payoutId, encryptedAmount }))
   try {
-    await patiently(() =>
-      take(client.POST('/batches/{id}/seals', { params: { path: { id: batch } }, body: { seals } })),
-    )
+    for (const part of partsOf(seals)) {
+      const body = { seals: part }
+      await patiently(() => take(client.POST('/batches/{id}/seals', { params: { path: { id: batch } }, body })))
+    }
   } catch (error) {
     if (error instanceof PayrollError && MAY_CHANGE.has(error.code)) return undefined
     throw error

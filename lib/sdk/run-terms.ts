@@ -38,13 +38,14 @@ export async function delegationLedgers(
   const own = Math.floor((2 * PAYOUT_SECONDS * payouts + DAY_SECONDS) / secondsPerLedger)
   const most = Math.min(MOST_LEDGERS, maxLedgers ?? own)
   const needed = ledgersPerPayout * payouts
+  const wanted = margin + 2 * needed
   // The margin is minutes, and the relay may be busy with other runs or be restarted.
-  const ledgers = MARGINS * margin + 2 * needed
-  if (!(ledgers <= most)) {
+  const ledgers = Math.min(most, MARGINS * margin + 2 * needed)
+  if (!(wanted <= most)) {
     const advice = maxLedgers === undefined ? 'allow more for a long honest queue (--max-ledgers)' : 'allow more'
     throw new RunError(
       'terms-absurd',
-      `the service wants a delegation to last ${ledgers} ledgers for ${payouts} payouts, more than ${most}: ${advice}`,
+      `the service wants a delegation to last ${wanted} ledgers for ${payouts} payouts, more than ${most}: ${advice}`,
     )
   }
   // Half of the margin may pass while a command is interrupted and repeated, without a new delegation.

@@ -10,7 +10,7 @@ import { requireOwnDelegation, revokeOwn } from './run-delegations.ts'
 import { RunError } from './run-error.ts'
 import { manifestOf } from './run-manifest.ts'
 import type { Line, RunRequest } from './run-request.ts'
-import { activeOf, chooseChannels, makeReady, recognize, requireSame, sealAgain } from './run-seals.ts'
+import { chooseChannels, countedOf, makeReady, recognize, requireSame, sealAgain } from './run-seals.ts'
 import { delegationLedgers } from './run-terms.ts'
 import { sponsorCall } from './sponsored-call.ts'
 
@@ -33,16 +33,19 @@ export async function runBatch(request: RunRequest): Promise<RunResult> {
     requireSame(request, state)
     return state
   }
-  const before = await patiently(async () => findPaidBefore(request, activeOf(await read())))
-  notePayouts(request, activeOf(await read()))
+  const before = await patiently(async () => findPaidBefore(request, countedOf(request, await read())))
+  notePayouts(request, countedOf(request, await read()))
   await patiently(() => makeReady(request))
   for (let attempt = 1; ; attempt += 1) {
     const state = await read()
     // Also what has been added since: nothing is signed that was not checked and noted.
-    notePayouts(request, activeOf(state))
+    notePayouts(request, countedOf(request, state))
     const unpaid = state.payouts.filter(({ status }) => status === 'ready' || status === 'failed')
     const known = unpaid.filter(({ id }) => before.paid.has(id))
-    if (known.length === unpaid.length) break
+    if (known.length === unpaid.length) {
+      const isPaying = state.payouts.some(({ status }) => status === 'pending')
+      return await finish(request, before, isPaying ? await follow(request) : undefined)
+    }
     if (known.length > 0) await cancelPaid(request, known)
     else if (await patiently(() => start(request, unpaid))) break
     if (attempt === STARTS) throw new RunError('not-started', 'the batch could not be started')
@@ -74,12 +77,16 @@ async function cancelPaid(request: RunRequest, payouts: BatchState['payouts']): 
 const POLL_MS = 500
 const STILL_POLLS = 120
 
+/** How often a poll is repeated: the service may be away for ten minutes. */
+const POLL_ATTEMPTS = 66
+
 /** Shows the progress of the batch until its run ends; resolves to why the run failed, if it did. */
 async function follow({ client, batch, say }: RunRequest): Promise<RunError | undefined> {
   let last = ''
   for (let still = 0; still < STILL_POLLS; still += 1) {
-    const progress = await patiently(() =>
-      take(client.GET('/batches/{id}/status', { params: { path: { id: batch } } })),
+    const progress = await patiently(
+      () => take(client.GET('/batches/{id}/status', { params: { path: { id: batch } } })),
+      POLL_ATTEMPTS,
     )
     const { status, settledCount, failedCount, payoutCount, run } = progress
     const failed = failedCount > 0 ? `, ${failedCount} failed` : ''
@@ -203,8 +210,13 @@ async function finish(request: RunRequest, before: PastPayments, failure: RunErr
 /** Reads the ledger until it shows the payouts that the service calls paid, for as long as its nodes may lag. */
 async function seePaid(request: RunRequest, payouts: BatchState['payouts'], before: PastPayments) {
   const deadline = Date.now() + (request.seenMs ?? SEEN_MS)
+  const said = new Set<string>()
+  const say = (line: string) => {
+    if (!said.has(line)) request.say(line)
+    said.add(line)
+  }
   for (;;) {
-    const paid = await patiently(() => findPaid(request, payouts, before))
+    const paid = await patiently(() => findPaid({ ...request, say }, payouts, before))
     const isSeen = payouts.every(({ id, status }) => status !== 'paid' || paid.has(id))
     if (isSeen || Date.now() > deadline) return paid
     await new Promise((resolve) => setTimeout(resolve, 4 * POLL_MS))

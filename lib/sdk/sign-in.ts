@@ -26,6 +26,9 @@ export async function signIn(client: PayrollClient, signer: Signer, options: Sig
   return (await take(client.POST('/auth/sep10/verify', { body: { transaction: signed } }))).session
 }
 
+/** How long the service's stellar.toml may take. */
+const TIMEOUT_MS = 30_000
+
 interface Challenge {
   transaction: string
   network_passphrase: string
@@ -41,11 +44,12 @@ async function requireOwn(client: PayrollClient, signer: Signer, challenge: Chal
   const invalid = (reason: string, cause?: unknown) =>
     new WalletError('challenge-invalid', `the sign-in challenge of ${origin} is not signed: ${reason}`, { cause })
   const toml = `${origin}/.well-known/stellar.toml`
-  const { SIGNING_KEY: key } = await StellarToml.Resolver.resolve(host, { allowHttp: protocol === 'http:' }).catch(
-    (cause: unknown) => {
-      throw invalid(`${toml} cannot be read`, cause)
-    },
-  )
+  const { SIGNING_KEY: key } = await StellarToml.Resolver.resolve(host, {
+    allowHttp: protocol === 'http:',
+    timeout: TIMEOUT_MS,
+  }).catch((cause: unknown) => {
+    throw invalid(`${toml} cannot be read`, cause)
+  })
   if (typeof key !== 'string' || !StrKey.isValidEd25519PublicKey(key)) throw invalid(`${toml} names no SIGNING_KEY`)
   const { transaction, network_passphrase } = challenge
   let read: ReturnType<typeof WebAuth.readChallengeTx>

@@ -200,7 +200,7 @@ test('a statement of an account without delegations is compared with the ledger'
   expect(JSON.parse(text).notes.join()).not.toContain('compared')
 })
 
-test('a statement says that an account changed while it was read, and accuses nobody', async () => {
+test('a statement says that an account changed while it was read, and accuses no source', async () => {
   const { rpc } = ledger.network
   const { events } = await readHistory(ledger.network, owner.address)
   const last = events.at(-1)

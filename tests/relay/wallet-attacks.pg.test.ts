@@ -3,12 +3,17 @@ import { expect, test } from 'vitest'
 import { payouts } from '#drizzle/schema/directory.ts'
 import { relayJobs, relayLines } from '#drizzle/schema/relay.ts'
 import { transfers } from '#drizzle/schema/transfers.ts'
+import { sendAndWait } from '#lib/cli/client/participants.ts'
 import { readRecentEvents } from '#lib/disclosure/ledger-event.ts'
 import { type NoteStore, openNotes } from '#lib/sdk/own-notes.ts'
+import { requireUnpaid } from '#lib/sdk/paid-payouts.ts'
+import { readBatch } from '#lib/sdk/payees.ts'
 import { runBatch } from '#lib/sdk/run.ts'
 import { manifestOf } from '#lib/sdk/run-manifest.ts'
+import type { RunRequest } from '#lib/sdk/run-request.ts'
 import { sponsorCall } from '#lib/sdk/sponsored-call.ts'
 import type { TokenArchive } from '#lib/wallet/archive.ts'
+import { syncBalance } from '#lib/wallet/balance.ts'
 import { buildTransfer } from '#lib/wallet/calls.ts'
 import { ensureEscrow, readOwnDelegations, readPastDelegations } from '#lib/wallet/escrow.ts'
 import { accountFilters } from '#lib/wallet/events.ts'
@@ -83,6 +88,12 @@ async function nextOf({ batch, employer: { session } }: Payroll): Promise<{ paid
   return { paid, batch: String(body.id) }
 }
 
+/** A batch without payouts counts as finished. */
+async function addPayout({ contractors, employer: { session } }: Payroll, batch: string): Promise<void> {
+  const instructions = [{ contractorId: contractors[0], encryptedAmount: 'a note' }]
+  await service.ask('POST', `/batches/${batch}/instructions`, { session, body: { instructions } })
+}
+
 /** The paid payouts as others that are to be paid. */
 const renamed = (body: Body): Body => ({
   ...body,
@@ -92,6 +103,13 @@ const renamed = (body: Body): Body => ({
     id: crypto.randomUUID(),
     status: 'ready',
   })),
+})
+
+/** The paid payouts as they were before. */
+const unpaid = (body: Body): Body => ({
+  ...body,
+  status: 'ready',
+  payouts: (body.payouts as Body[]).map(({ txHash: _, ...payout }) => ({ ...payout, status: 'ready' })),
 })
 
 const NOTHING = [0n, 0n, 0n]
@@ -276,6 +294,101 @@ test('calls nothing paid that the ledger does not show', async () => {
   expect(await paidSince(before)).toEqual([0n, 0n, 0n])
 })
 
+/** Prepares a run up to its signature. */
+async function prepareRun(payroll: Payroll, changes: Partial<RunRequest> = {}): Promise<RunRequest> {
+  const cut = async (request: Request) => {
+    if (request.method === 'POST' && request.url.endsWith('/run')) throw new Error('interrupted')
+    return await call(request)
+  }
+  await expect(requestOf(payroll, cut, changes).then(runBatch)).rejects.toThrow('interrupted')
+  return await requestOf(payroll, call, changes)
+}
+
+test('repeats a run of which it has canceled a payout that the ledger shows as paid', async () => {
+  const payroll = await prepare()
+  const request = await prepareRun(payroll)
+  const before = await receivedBy()
+  const { payouts: own } = await readBatch(request.client, payroll.batch)
+  const [payee] = request.payees
+  const paid = own.find(({ contractorId }) => contractorId === payee?.contractor)
+  // A payment that the service does not know.
+  const { network } = service.ledger
+  const { spendable: opening } = await syncBalance(network, payroll.employer)
+  const payment = { to: payee?.address ?? '', amount: payee?.amount ?? 0n, opening, purpose: paid?.id ?? '' }
+  await sendAndWait(network, (await buildTransfer(network, payroll.employer, payment)).signedXdr)
+  expect(await runBatch(request)).toEqual({ paid: 3, payouts: 3 })
+  expect(await runBatch(request)).toEqual({ paid: 3, payouts: 3 })
+  expect(await paidSince(before)).toEqual(AMOUNTS)
+})
+
+test('delegates nothing to a second channel while an escrow of the batch is left', async () => {
+  const payroll = await prepare()
+  let isAsked = false
+  const ever = await nextOf(payroll)
+  const isUsed = ({ address }: Body) => request.notes.delegations().some(({ channel }) => channel === address)
+  const dividing = async (request: Request): Promise<Response> => {
+    if (request.method === 'POST' && request.url.endsWith('/run')) {
+      isAsked = true
+      return Response.json({ error: 'not ready', code: 'run-not-ready', errors: [] }, { status: 409 })
+    }
+    const url = new URL(request.url)
+    if (isAsked && url.pathname.endsWith(`/${ever.batch}/status`)) {
+      const progress = { status: 'started', settledCount: 0, failedCount: 0, payoutCount: 1 }
+      return Response.json({ ...progress, run: { status: 'running' } })
+    }
+    const hide = (body: Body) => ({
+      ...body,
+      ...(isAsked && url.pathname.endsWith('/batches') && { batches: [{ id: ever.batch }] }),
+      ...(isAsked &&
+        url.pathname.endsWith('/relay') && {
+          channels: (body.channels as Body[]).map((one) => (isUsed(one) ? { ...one, available: false } : one)),
+        }),
+    })
+    return await lying(({ url }) => /\/(relay|batches)(\?.*)?$/.test(url), hide)(request)
+  }
+  const request = await requestOf(payroll, dividing, { channels: 1 })
+  await expect(runBatch(request)).rejects.toMatchObject({ code: 'channel-busy' })
+  expect(await delegationsOf(payroll)).toBe(1)
+})
+
+test('signs no transfer for a payout that the ledger shows as paid, or in place of one', async () => {
+  const payroll = await paidPayroll()
+  const request = await requestOf(payroll)
+  const [payout] = (await readBatch(request.client, payroll.batch)).payouts
+  if (!payout) throw new Error('nothing is paid')
+  const one = { ...request, payees: request.payees.filter(({ contractor }) => contractor === payout.contractorId) }
+  const erased = { ...payout, status: 'ready' as const }
+  await expect(requireUnpaid(one, erased)).rejects.toMatchObject({ code: 'already-paid' })
+  const unnoted = { ...one, notes: openNotes(payroll.employer, emptyStore()) }
+  await expect(requireUnpaid(unnoted, erased)).rejects.toMatchObject({ code: 'already-paid' })
+  const replaced = { ...erased, id: crypto.randomUUID() }
+  await expect(requireUnpaid(one, replaced)).rejects.toMatchObject({ code: 'list-differs' })
+})
+
+test('pays no payee again whose payment is noted, although the ledger forgets it and the employer assumes otherwise', async () => {
+  const payroll = await paidPayroll()
+  const before = await receivedBy()
+  const request = await requestOf(payroll, lying(isBatch, renamed))
+  const deployment = { ...service.ledger.network, rpc: await forgetfulRpc() }
+  await expect(runBatch({ ...request, deployment, assumesUnpaid: true })).rejects.toMatchObject({
+    code: 'list-differs',
+    message: expect.stringContaining('has paid'),
+  })
+  expect([await paidSince(before), await delegationsOf(payroll)]).toEqual([NOTHING, 2])
+})
+
+test('says that a payout was paid with another amount', async () => {
+  const payroll = await paidPayroll()
+  const request = await requestOf(payroll, lying(isBatch, unpaid))
+  const payees = request.payees.map((payee) => ({ ...payee, amount: payee.amount + 1n }))
+  const corrected = { ...request, payees, notes: openNotes(payroll.employer, emptyStore()), assumesUnpaid: true }
+  await expect(runBatch(corrected)).rejects.toMatchObject({
+    code: 'list-differs',
+    message: expect.stringContaining('with another amount'),
+  })
+  expect(await delegationsOf(payroll)).toBe(2)
+})
+
 test.each([{ ledgersPerPayout: 1_000_000 }, { marginLedgers: 1_000_000 }, { latestLedger: 50_000_000 }])(
   'delegates nothing on the terms %o',
   async (terms) => {
@@ -296,8 +409,8 @@ test('revokes nothing that another unfinished batch is to be paid from', async (
   const request = await requestOf(payroll)
   expect(await runBatch(request)).toEqual({ paid: 3, payouts: 3 })
   // The next batch has its delegation to the same channel, and no run yet.
-  const { body } = await service.ask('POST', '/batches', { session: employer.session, body: { name: 'the next' } })
-  const batch = String(body.id)
+  const { batch } = await nextOf(payroll)
+  await addPayout(payroll, batch)
   const spender = service.channels[0]?.publicKey() ?? ''
   const steps = {
     submit: (signedXdr: string) => sponsorCall(request.client, signedXdr),
@@ -318,9 +431,10 @@ test('revokes nothing that another unfinished batch is to be paid from', async (
 })
 
 test('signs no run over the delegation of another unfinished batch', async () => {
-  const payroll = await paidPayroll()
+  const payroll = await prepare()
   const request = await requestOf(payroll)
   const { batch: other } = await nextOf(payroll)
+  await addPayout(payroll, other)
   const spender = service.channels[0]?.publicKey() ?? ''
   const { network } = service.ledger
   const steps = {
@@ -336,23 +450,24 @@ test('signs no run over the delegation of another unfinished batch', async () =>
 
 test('revokes the escrow of a channel that its run does not use any more', async () => {
   const payroll = await prepare()
-  const cut = async (request: Request) => {
-    if (request.method === 'POST' && request.url.endsWith('/run')) throw new Error('interrupted')
-    return await call(request)
-  }
   const { network } = service.ledger
   const channels = service.channels.map((channel) => channel.publicKey())
   const left = async () => (await readOwnDelegations(network, payroll.employer, channels)).delegations
-  await expect(requestOf(payroll, cut).then(runBatch)).rejects.toThrow('interrupted')
+  await prepareRun(payroll)
   expect(await left()).toHaveLength(2)
   const [, gone] = channels
-  const without = lying(
-    ({ url }) => url.endsWith('/relay'),
-    (body) => ({
+  let isRefused = false
+  const without = async (request: Request): Promise<Response> => {
+    if (request.method === 'POST' && request.url.endsWith('/run') && !isRefused) {
+      isRefused = true
+      return Response.json({ error: 'not ready', code: 'run-not-ready', errors: [] }, { status: 409 })
+    }
+    const hide = (body: Body) => ({
       ...body,
       channels: (body.channels as Body[]).map((one) => (one.address === gone ? { ...one, available: false } : one)),
-    }),
-  )
+    })
+    return await lying(({ url }) => url.endsWith('/relay'), hide)(request)
+  }
   expect(await runBatch(await requestOf(payroll, without, { revokes: false }))).toEqual({ paid: 3, payouts: 3 })
   expect(await left()).toMatchObject([{ spender: channels[0], left: 0n }])
 })
@@ -395,7 +510,7 @@ test('signs nothing while it does not know what was paid before, and names the a
   await expect(runBatch(forgotten)).rejects.toMatchObject({ code: 'history-incomplete' })
   const archives = [await archiveOf(payroll.employer)]
   expect(await runBatch({ ...forgotten, deployment: { ...network, rpc, archives } })).toEqual({ paid: 3, payouts: 3 })
-  expect(said).toContainEqual(expect.stringContaining('as https://archive.example has them'))
+  expect(said).toContainEqual(expect.stringContaining('as https://archive.example shows them'))
   expect(await delegationsOf(payroll)).toBe(2)
 })
 

@@ -107,14 +107,19 @@ test('neither seals nor delegates if the API names a different key or channel fr
   const relays = [
     undefined,
     { publicKey: other, channels: service.channels.map((each) => each.publicKey()) },
-    { publicKey: publicHalf(service.key), channels: [channel?.publicKey() ?? ''] },
+    { publicKey: publicHalf(service.key), channels: [payroll.employer.address] },
   ]
   for (const untrusted of relays) {
     const request = await requestOf(payroll, call, { relay: untrusted })
     await expect(runBatch(request)).rejects.toMatchObject({ code: 'relay-unknown' })
     expect(existsSync(payroll.file) ? readFileSync(payroll.file, 'utf8') : '').not.toMatch(/ (seal|delegation) /)
   }
-  expect([...(await readPastDelegations(service.ledger.network, payroll.employer)).keys()]).toEqual([])
+  const delegated = async () => [...(await readPastDelegations(service.ledger.network, payroll.employer)).keys()]
+  expect(await delegated()).toEqual([])
+  // A channel that the document lacks is left out.
+  const trusted = { publicKey: publicHalf(service.key), channels: [channel?.publicKey() ?? ''] }
+  expect(await runBatch(await requestOf(payroll, call, { relay: trusted }))).toEqual({ paid: 3, payouts: 3 })
+  expect(await delegated()).toEqual(trusted.channels)
 })
 
 test('refuses an address other than the list’s, and signs nothing that it did not seal', async () => {

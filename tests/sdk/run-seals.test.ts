@@ -1,7 +1,9 @@
 import { exportJWK, generateKeyPair } from 'jose'
 import { beforeAll, expect, test } from 'vitest'
 import { openNotes } from '#lib/sdk/own-notes.ts'
-import { recognize } from '#lib/sdk/run-seals.ts'
+import { createPayrollClient } from '#lib/sdk/payroll-client.ts'
+import type { RunRequest } from '#lib/sdk/run-request.ts'
+import { makeReady, recognize } from '#lib/sdk/run-seals.ts'
 import { RELAY_DOCUMENT, type RelayDocument } from '#lib/wallet/deployment.ts'
 import { sealPayout } from '#lib/wallet/seal.ts'
 import { holder } from '../wallet/fixtures.ts'
@@ -59,4 +61,31 @@ test.each<[string, () => Promise<[object?, object?]>]>([
   ['is no seal', async () => [{ encryptedAmount: 'a note' }]],
 ])('does not sign a seal that %s', async (_, change) => {
   expect(await recognized(...(await change()))).toEqual([])
+})
+
+test('adds a large batch in requests that the service accepts', async () => {
+  const MAX_BODY = 256 * 1024
+  const sizes: number[] = []
+  const client = createPayrollClient({
+    baseUrl: 'http://payroll.test/api',
+    fetch: async (request) => {
+      const { pathname } = new URL(request.url)
+      if (pathname.endsWith('/relay')) {
+        return Response.json({ publicKey: key, maxChannels: 5, channels: [{ address: CHANNEL, available: true }] })
+      }
+      if (request.method === 'GET') return Response.json({ status: 'draft', payouts: [] })
+      if (pathname.endsWith('/instructions')) sizes.push((await request.text()).length)
+      return Response.json({ payouts: [], errors: [] })
+    },
+  })
+  const many = Array.from({ length: 700 }, (_, index) => ({
+    contractor: crypto.randomUUID(),
+    address: ADDRESS,
+    amount: BigInt(index + 1),
+  }))
+  const relay = { publicKey: key, channels: [CHANNEL] }
+  const run = { client, relay, batch: crypto.randomUUID(), payees: many, notes, channels: 1, say: () => undefined }
+  await makeReady(run as unknown as RunRequest)
+  expect(sizes).toHaveLength(3)
+  expect(Math.max(...sizes)).toBeLessThan(MAX_BODY)
 })

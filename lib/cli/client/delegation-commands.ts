@@ -178,6 +178,8 @@ export function delegationCommands({ signerOf, proving }: Tools): Record<string,
     manifest: async (given) => {
       const isUnchecked = given.unchecked ?? false
       if (!isUnchecked) need(given, 'amounts')
+      else if (given.amounts !== undefined)
+        throw new Error('--unchecked signs what the service says: leave --amounts out')
       const run = await openRun(given, await openNetworkOf(given))
       return await signRun(run, isUnchecked ? undefined : await readPayees(given, run))
     },

@@ -3,13 +3,13 @@ import { type BatchState, readBatch } from '#lib/sdk/payees.ts'
 import { RunError } from '#lib/sdk/run-error.ts'
 import { manifestOf } from '#lib/sdk/run-manifest.ts'
 import type { Line, RunRequest } from '#lib/sdk/run-request.ts'
-import { activeOf, recognize, requireSame } from '#lib/sdk/run-seals.ts'
+import { countedOf, recognize, requireSame } from '#lib/sdk/run-seals.ts'
 import { signManifest } from '#lib/wallet/manifest.ts'
 import { readSeal } from '#lib/wallet/seal.ts'
 import { signerOf } from '#lib/wallet/signer.ts'
 import { requireTrusted } from '#lib/wallet/trusted-relay.ts'
 
-type Signing = Pick<
+type ManifestRequest = Pick<
   RunRequest,
   'deployment' | 'client' | 'holder' | 'relay' | 'batch' | 'notes' | 'assumesUnpaid' | 'say'
 >
@@ -17,9 +17,9 @@ type Signing = Pick<
 /**
  * The body of POST /batches/{id}/run, with a signature of the batch in its current state.
  * @param payees the employer's list; undefined signs the payees, seals and payouts that the API has, unchecked
- * @throws RunError `not-started` if a delegation is missing, a seal is not the employer's own, or the ledger shows a payout as paid
+ * @throws RunError `not-started` if a delegation is missing or a seal is not the employer's own; `already-paid`
  */
-export async function signRun(request: Signing, payees: RunRequest['payees'] | undefined): Promise<string> {
+export async function signRun(request: ManifestRequest, payees: RunRequest['payees'] | undefined): Promise<string> {
   const { client, holder, batch, relay } = request
   const state = await readBatch(client, batch)
   const paid = payees && (await checkPayouts({ ...request, payees }, state))
@@ -27,7 +27,7 @@ export async function signRun(request: Signing, payees: RunRequest['payees'] | u
   const known = payees ? await recognize({ ...request, payees }, unpaid) : unpaid.flatMap(lineOf)
   const byPayout = new Map(known.map((line) => [line.payout, line]))
   const lines = unpaid.map((payout) => {
-    if (paid?.has(payout.id)) throw new RunError('not-started', `payout ${payout.id} is paid on the ledger: cancel it`)
+    if (paid?.has(payout.id)) throw new RunError('already-paid', `payout ${payout.id} is paid on the ledger: cancel it`)
     const line = byPayout.get(payout.id)
     if (line) return line
     const lacking = payees ? 'seal of your own for this amount and this relay' : 'seal'
@@ -39,11 +39,11 @@ export async function signRun(request: Signing, payees: RunRequest['payees'] | u
   return JSON.stringify({ signature: await signManifest(signerOf(holder.signer), manifest) })
 }
 
-async function checkPayouts(request: Signing & Pick<RunRequest, 'payees'>, state: BatchState) {
+async function checkPayouts(request: ManifestRequest & Pick<RunRequest, 'payees'>, state: BatchState) {
   requireSame(request, state)
-  const active = activeOf(state)
-  const { paid } = await findPaidBefore(request, active)
-  notePayouts(request, active)
+  const counted = countedOf(request, state)
+  const { paid } = await findPaidBefore(request, counted)
+  notePayouts(request, counted)
   return paid
 }
 

@@ -18,9 +18,14 @@ export function signInWithWallet(base: string, wallet: Keypair, options?: SignIn
   return signIn(connect(base), keypairSigner(wallet), options)
 }
 
-/** Signs in with a wallet. Resolves to a client with the session. */
+/** Signs in with a wallet, and again whenever the session has expired. Resolves to a client with the session. */
 export async function connectWallet(base: string, wallet: Keypair, options?: SignInOptions): Promise<PayrollClient> {
-  return connect(base, await signInWithWallet(base, wallet, options))
+  let session: string
+  const renew = async () => {
+    session = await signInWithWallet(base, wallet, options)
+  }
+  await renew()
+  return createPayrollClient({ baseUrl: `${base}/api`, session: () => session, renew })
 }
 
 /**

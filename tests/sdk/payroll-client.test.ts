@@ -1,0 +1,48 @@
+import { expect, test } from 'vitest'
+import { createPayrollClient, take } from '#lib/sdk/payroll-client.ts'
+
+const BASE = 'http://payroll.test/api'
+const EXPIRED = { error: 'session expired', code: 'session-expired' }
+
+/** A service that accepts one session, and a client that signs in again. */
+function openClient({ accepts = 'new', signsIn = true } = {}) {
+  const sent: string[] = []
+  const state = { session: 'old', signIns: 0 }
+  const client = createPayrollClient({
+    baseUrl: BASE,
+    session: () => state.session,
+    ...(signsIn && {
+      renew: async () => {
+        state.signIns += 1
+        await new Promise((resolve) => setTimeout(resolve, 5))
+        state.session = 'new'
+      },
+    }),
+    fetch: async (request) => {
+      const session = request.headers.get('authorization')
+      sent.push(`${session} ${await request.text()}`)
+      return session === `Bearer ${accepts}` ? Response.json({ id: 'b' }) : Response.json(EXPIRED, { status: 401 })
+    },
+  })
+  const create = () => take(client.POST('/batches', { body: { name: 'March' } }))
+  return { create, sent, state }
+}
+
+test('signs in again when the session has expired, and repeats the request', async () => {
+  const { create, sent } = openClient()
+  expect(await create()).toEqual({ id: 'b' })
+  expect(sent).toEqual(['Bearer old {"name":"March"}', 'Bearer new {"name":"March"}'])
+})
+
+test('signs in once for requests that expire together', async () => {
+  const { create, state } = openClient()
+  await Promise.all([create(), create(), create()])
+  expect(state.signIns).toBe(1)
+})
+
+test('reports the error of a session that is refused although it is new', async () => {
+  const { create, state } = openClient({ accepts: 'none' })
+  await expect(create()).rejects.toMatchObject({ code: 'session-expired' })
+  expect(state.signIns).toBe(1)
+  await expect(openClient({ signsIn: false }).create()).rejects.toMatchObject({ code: 'session-expired', status: 401 })
+})
