@@ -173,7 +173,7 @@ describe('while the RPC has the payments', () => {
       hashes[2],
     ])
     await ask(employer.address, '--role', 'sender', ...PERIOD, '--at-least', '55')
-    const stderr = expect.stringMatching(/^not-true: the payments of this period do not reach the threshold/)
+    const stderr = expect.stringMatching(/^not-true: the payments of this period do not reach the threshold/m)
     const secret = ['--secret', employer.signer.secret()]
     expect(await failing(command('wallet', 'disclose', ...secret, ...answering()))).toMatchObject({ code: 1, stderr })
   })

@@ -58,7 +58,6 @@ test('a client with nothing but the package resists a service and an RPC that li
     'a delegation for ever': 'terms-absurd',
     'a payment that was never made': 'not-on-ledger',
     'a fee that nobody would pay': 'fee-too-high',
-    'a signer whose keys cannot be derived again': 'signer-not-deterministic',
     'spent by all of these': '0',
     'paid by all of these': 0,
     'no attack': '1 of 1',

@@ -141,12 +141,6 @@ await attempt('a fee that nobody would pay', async () => {
   })
   return await buildMerge({ ...deployment, rpc }, employer.signer)
 })
-await attempt('a signer whose keys cannot be derived again', async () => {
-  const own = keypairSigner(Keypair.random())
-  const drawn = async () => Buffer.from(crypto.getRandomValues(new Uint8Array(64))).toString('base64')
-  const holder = await openWallet({ ...own, signMessage: drawn }, deployment.token)
-  return await buildRegister(deployment, holder, { auditorId: document.auditor.id })
-})
 outcomes['spent by all of these'] = String(spentBefore - (await syncBalance(deployment, employer)).spendable.value)
 outcomes['paid by all of these'] = (await readOwnPayments(deployment, employer)).payments.length
 
