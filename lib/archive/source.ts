@@ -1,7 +1,9 @@
+import { setTimeout } from 'node:timers/promises'
 import { z } from 'zod'
 import { isCommitted } from '#lib/stellar/events.ts'
-import { ledgerUnreachable } from '#lib/stellar/ledger-error.ts'
-import type { Network } from '#lib/stellar/network.ts'
+import { readLedgers } from '#lib/stellar/latest-ledger.ts'
+import { LedgerError, ledgerUnreachable } from '#lib/stellar/ledger-error.ts'
+import { type Network, RpcError } from '#lib/stellar/network.ts'
 
 /** The ledgers whose events the RPC still has. */
 export interface Window {
@@ -9,11 +11,10 @@ export interface Window {
   latestLedger: number
 }
 
-const WINDOW = z.object({ oldestLedger: z.number().int().positive(), latestLedger: z.number().int().positive() })
-
 /** @throws LedgerError `unavailable` */
-export function readWindow(network: Network): Promise<Window> {
-  return network.call('getHealth', {}, WINDOW)
+export async function readWindow(network: Network): Promise<Window> {
+  const { oldestLedger, latestLedger } = await readLedgers(network)
+  return { oldestLedger, latestLedger }
 }
 
 /** How long (ms) a window is cached for callers that only report how far the archive is behind. */
@@ -33,6 +34,25 @@ export function recentWindow(network: Network): Promise<Window> {
   // Failures aren't cached.
   window.catch(() => windows.delete(network))
   return window
+}
+
+/** How many nodes are asked for a ledger, and the pause (ms) in between: one that lags has not got it yet. */
+const NODES = 4
+const NODE_PAUSE_MS = 50
+
+/**
+ * Asks again if a node answers with an error: behind one address, the next request reaches another node, and one that lags rejects
+ * a request for a ledger that the others have.
+ */
+async function askNodes<Answer>(ask: () => Promise<Answer>): Promise<Answer> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await ask()
+    } catch (error) {
+      if (attempt === NODES || !(error instanceof LedgerError && error.cause instanceof RpcError)) throw error
+      await setTimeout(NODE_PAUSE_MS)
+    }
+  }
 }
 
 const seconds = z.union([z.number().int(), z.string().regex(/^\d+$/)]).transform(Number)
@@ -65,7 +85,8 @@ export async function readLedgerHead(network: Network, sequence: number): Promis
     ({ ledgers }) => ledgers[0]?.sequence === sequence,
     'another ledger than the requested one',
   )
-  const { ledgers } = await network.call('getLedgers', { startLedger: sequence, pagination: { limit: 1 } }, shape)
+  const request = { startLedger: sequence, pagination: { limit: 1 } }
+  const { ledgers } = await askNodes(() => network.call('getLedgers', request, shape))
   const [{ hash, ledgerCloseTime: closedAt } = { hash: '', ledgerCloseTime: 0 }] = ledgers
   return { sequence, hash, closedAt }
 }
@@ -162,7 +183,8 @@ export async function fetchEvents(network: Network, contract: string, from: numb
   let through = from - 1
   for (let requests = 0; requests < MAX_REQUESTS; requests += 1) {
     const start = pagination.cursor === undefined ? { startLedger: from } : {}
-    const page = await network.call('getEvents', { ...start, filters, pagination }, shape)
+    const request = { ...start, filters, pagination }
+    const page = await askNodes(() => network.call('getEvents', request, shape))
     for (const { contractId: _, inSuccessfulContractCall: __, ...event } of page.events.filter(isCommitted)) {
       found.set(event.id, event)
     }

@@ -1,6 +1,7 @@
 import { Address, type rpc, StrKey, scValToNative, xdr } from '@stellar/stellar-sdk'
 import { readInstance, settingOf } from '#lib/stellar/asset.ts'
 import { LedgerError } from '#lib/stellar/ledger-error.ts'
+import { readLedgerRange } from '#lib/stellar/ledger-range.ts'
 import { readAuditorKey } from '#lib/wallet/account.ts'
 import type { ArchivedEvents, TokenArchive } from '#lib/wallet/archive.ts'
 import { isKey } from '#lib/wallet/commitment.ts'
@@ -120,7 +121,7 @@ async function readPresentRegistry(server: rpc.Server, token: string): Promise<s
 
 /** The registry that the token named at the end of the ledger before `ledger`: in the last event that named one. */
 async function findRegistryBefore({ server, token, archives }: KeySources, ledger: number): Promise<string> {
-  const { floor } = limitsOf(await server.getHealth())
+  const { floor } = limitsOf(await readLedgerRange(server))
   const recent = ledger > floor ? await readRecentEvents(server, [replacementsOf(token)], floor) : []
   const last = recent.findLast((event) => event.ledger < ledger)
   if (last) return registryIn(last)
@@ -167,7 +168,7 @@ interface Reading {
 
 /** A contract's events from ledger `from` on, in ledger order. All archives must agree. */
 async function readSince({ server, archives }: KeySources, from: number, reading: Reading): Promise<LedgerEvent[]> {
-  const { floor, seam } = limitsOf(await server.getHealth())
+  const { floor, seam } = limitsOf(await readLedgerRange(server))
   const joint = archives.length === 0 ? floor : seam
   const recent = await readRecentEvents(server, [reading.filter], Math.max(from, joint))
   if (from >= joint) return recent

@@ -1,6 +1,7 @@
 import { Address, type rpc, TransactionBuilder, xdr } from '@stellar/stellar-sdk'
 import { readEvents } from '#lib/stellar/events.ts'
 import { LedgerError, reachLedger } from '#lib/stellar/ledger-error.ts'
+import { readLedgerRange } from '#lib/stellar/ledger-range.ts'
 import type { ArchivedEvents, TokenArchive } from '#lib/wallet/archive.ts'
 import { decodeCallData, decodePayload } from '#lib/wallet/call-data.ts'
 import type { Payload } from '#lib/wallet/encryption.ts'
@@ -39,8 +40,8 @@ export interface HistorySource {
  * @throws WalletError `archive-unavailable`, or `history-incomplete` if every named archive has gaps; LedgerError `unavailable`
  */
 export async function readHistory({ rpc: server, token, archives }: HistorySource, account?: string): Promise<History> {
-  const health = await reachLedger(server.getHealth())
-  const { floor, seam } = limitsOf(health)
+  const range = await readLedgerRange(server)
+  const { floor, seam } = limitsOf(range)
   const filters = tokenFilters(token, account)
   const {
     events: read,
@@ -50,10 +51,10 @@ export async function readHistory({ rpc: server, token, archives }: HistorySourc
   const recent: HistoryEvent[] = read.map(fromRpc)
   const through =
     latestLedgerCloseTime === undefined
-      ? await reachLedger(readLatestLedger(server))
+      ? await readLatestLedger(server)
       : closedLedger(latestLedger, latestLedgerCloseTime)
   const isYoung = account !== undefined && beginsWithRegistration(recent, account)
-  if (isYoung || health.oldestLedger <= 1) return { events: recent, through }
+  if (isYoung || range.oldestLedger <= 1) return { events: recent, through }
   if (archives.length === 0) return { events: recent, through, completeFrom: await readCloseTime(server, floor) }
   const old = await readOld(archives, account, seam - 1)
   const events = [...old, ...recent.filter(({ ledger }) => ledger >= seam)]
@@ -68,9 +69,10 @@ export const tokenFilters = (token: string, account: string | undefined): rpc.Ap
 
 /** When a ledger closed. If the RPC has dropped it in the meantime, its oldest ledger counts instead. */
 async function readCloseTime(server: rpc.Server, ledger: number): Promise<string> {
-  const { oldestLedger } = await reachLedger(server.getHealth())
+  const { oldestLedger } = await readLedgerRange(server)
   const startLedger = Math.max(ledger, oldestLedger)
-  const { ledgers } = await reachLedger(server.getLedgers({ startLedger, pagination: { limit: 1 } }))
+  // The plain fields only: the SDK's classes decode headers, of which a new protocol may have others.
+  const { ledgers } = await reachLedger(server._getLedgers({ startLedger, pagination: { limit: 1 } }))
   const [first] = ledgers
   if (!first) throw new LedgerError('unavailable', `the RPC has no ledger ${startLedger}`)
   return new Date(Number(first.ledgerCloseTime) * 1_000).toISOString()
@@ -128,7 +130,7 @@ const payloadOf = (payload: string | undefined): Payload | undefined =>
 const DELEGATED = ['set_spender', 'spender_transfer'].map((name) => xdr.ScVal.scvSymbol(name).toXdr('base64'))
 
 /** How many transactions are read at once. */
-const AT_ONCE = 10
+const AT_ONCE = 5
 
 /** Reads the missing payloads of delegated calls from the RPC, if it still has their transactions. */
 export async function readPayloads(

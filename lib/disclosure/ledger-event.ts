@@ -1,5 +1,6 @@
 import type { rpc } from '@stellar/stellar-sdk'
 import { ledgerOf, readEvents } from '#lib/stellar/events.ts'
+import { readLedgerRange } from '#lib/stellar/ledger-range.ts'
 import type { ArchivedEvent, TokenArchive } from '#lib/wallet/archive.ts'
 import type { LedgerEvent } from './payment.ts'
 import type { ClosedLedger } from './report.ts'
@@ -7,12 +8,9 @@ import type { ClosedLedger } from './report.ts'
 /** The name of the RPC as the source of an event. */
 export const RPC_SOURCE = 'the RPC'
 
-/** No transaction has this hash, so the response contains only the latest ledger. */
-const NO_HASH = '0'.repeat(64)
-
 /** The latest ledger of an RPC. */
 export async function readLatestLedger(server: Pick<rpc.Server, 'getTransaction'>): Promise<ClosedLedger> {
-  const { latestLedger, latestLedgerCloseTime } = await server.getTransaction(NO_HASH)
+  const { latestLedger, latestLedgerCloseTime } = await readLedgerRange(server)
   return closedLedger(latestLedger, latestLedgerCloseTime)
 }
 

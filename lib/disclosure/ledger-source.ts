@@ -1,5 +1,6 @@
 import type { rpc } from '@stellar/stellar-sdk'
 import { isCommitted, LARGEST_PAGE } from '#lib/stellar/events.ts'
+import { readLedgerRange } from '#lib/stellar/ledger-range.ts'
 import { type ConfidentialAccount, readConfidentialAccounts } from '#lib/wallet/account.ts'
 import type { TokenArchive } from '#lib/wallet/archive.ts'
 import { type EventPlace, findAuditorKeys } from './auditor-keys.ts'
@@ -72,7 +73,7 @@ export function openLedgerSource(
         return present
       }
       if (archived) {
-        const { oldestLedger } = await server.getHealth()
+        const { oldestLedger } = await readLedgerRange(server)
         if (archived.ledger >= oldestLedger) throw differ(reference, archived.source, 'the RPC')
         return archived
       }

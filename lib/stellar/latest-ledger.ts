@@ -1,5 +1,6 @@
 import { z } from 'zod'
-import type { Network } from './network.ts'
+import { NO_HASH } from './ledger-range.ts'
+import { type Network, RpcError } from './network.ts'
 import { lookUp } from './transaction.ts'
 
 /** The latest ledger of an RPC. */
@@ -10,21 +11,30 @@ interface LatestLedger {
 }
 
 const HEALTH = z.object({
-  latestLedger: z.number().int(),
+  latestLedger: z.number().int().positive(),
   latestLedgerCloseTime: z.coerce.number().int().optional(),
+  oldestLedger: z.number().int().positive(),
 })
 
-/** No transaction has this hash, so the response contains only the latest ledger. */
-const NO_HASH = '0'.repeat(64)
-
 /**
- * Reads the latest ledger. Before 27.1, stellar-rpc had no close time in getHealth; getTransaction always has one.
- * @throws LedgerError `unavailable`, including when the RPC considers itself unhealthy
+ * The ledgers whose transactions and events the RPC has, and when the latest closed. While the network stands still, getHealth is an
+ * error, and getTransaction still names them. Before 27.1, stellar-rpc had no close time in getHealth.
+ * @throws LedgerError `unavailable`
  */
+export async function readLedgers(
+  network: Pick<Network, 'call'>,
+): Promise<{ latestLedger: number; latestLedgerCloseTime: number; oldestLedger: number }> {
+  const health = await network.call('getHealth', {}, HEALTH).catch((error: Error) => {
+    if (!(error.cause instanceof RpcError)) throw error
+  })
+  const { latestLedgerCloseTime } = health ?? {}
+  return health && latestLedgerCloseTime !== undefined
+    ? { ...health, latestLedgerCloseTime }
+    : await lookUp(network, NO_HASH)
+}
+
+/** Reads the latest ledger. @throws LedgerError `unavailable` */
 export async function readLatestLedger(network: Pick<Network, 'call'>): Promise<LatestLedger> {
-  const health = await network.call('getHealth', {}, HEALTH)
-  const { latestLedger: sequence, latestLedgerCloseTime: closedAt } = health
-  if (closedAt !== undefined) return { sequence, closedAt }
-  const range = await lookUp(network, NO_HASH)
-  return { sequence: range.latestLedger, closedAt: range.latestLedgerCloseTime }
+  const { latestLedger: sequence, latestLedgerCloseTime: closedAt } = await readLedgers(network)
+  return { sequence, closedAt }
 }

@@ -16,11 +16,11 @@ export const ledgerUnreachable = (cause?: unknown): LedgerError =>
   new LedgerError('unavailable', 'the ledger cannot be reached', { cause })
 
 /**
- * Awaits a call of the SDK's RPC client. JSON-RPC errors, which the SDK throws as plain objects, are passed on.
- * @throws LedgerError `unavailable` if the RPC doesn't respond
+ * Awaits a call of the SDK's RPC client, which throws JSON-RPC errors as plain objects.
+ * @throws LedgerError `unavailable` if the RPC doesn't respond, or with an error
  */
 export function reachLedger<Answer>(call: Promise<Answer>): Promise<Answer> {
   return call.catch((cause: unknown) => {
-    throw cause instanceof Error ? ledgerUnreachable(cause) : cause
+    throw ledgerUnreachable(cause)
   })
 }

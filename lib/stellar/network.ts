@@ -1,7 +1,8 @@
-import { rpc } from '@stellar/stellar-sdk'
+import type { rpc } from '@stellar/stellar-sdk'
 import { z } from 'zod'
 import { metrics } from '#lib/observability/metrics.ts'
 import { ledgerUnreachable } from './ledger-error.ts'
+import { openRpcServer, repeatOnce } from './rpc-server.ts'
 import { type LedgerView, observeResult, openView } from './view.ts'
 
 /** How long one RPC call may take. */
@@ -29,7 +30,7 @@ export interface Network {
 }
 
 export function openNetwork(options: { name: string; passphrase: string; rpcUrl: string; pollMs: number }): Network {
-  const server = new rpc.Server(options.rpcUrl, { allowHttp: options.rpcUrl.startsWith('http:') })
+  const server = openRpcServer(options.rpcUrl)
   // The SDK ignores the constructor's timeout option.
   server.httpClient.defaults.timeout = CALL_TIMEOUT_MS
   countCalls(server.httpClient)
@@ -40,7 +41,7 @@ export function openNetwork(options: { name: string; passphrase: string; rpcUrl:
     view: openView({ pollMs: options.pollMs, call: (...call) => network.call(...call) }),
     call: async (method, params, schema) => {
       try {
-        const result = await counted(method, () => post(options.rpcUrl, method, params))
+        const result = await counted(method, () => repeatOnce(() => post(options.rpcUrl, method, params)))
         const parsed = schema.parse(result)
         observeResult(network.view, method, result)
         return parsed

@@ -29,9 +29,10 @@ import { z } from 'zod'
 import { describeFailure, log } from '#lib/observability/log.ts'
 import { LedgerError } from './ledger-error.ts'
 import { openPace } from './pace.ts'
+import { LAG } from './rpc-server.ts'
 
-/** The number of ledgers that a node may lag. A response from further behind is from a network that was reset. */
-export const LAG = 10
+/** A response from further behind is from a network that was reset. */
+export { LAG }
 
 /** True if a response as of `ledger` is from a node that lags behind `latest`, a ledger that has closed. */
 export const isLagging = (ledger: number, latest: number): boolean => ledger < latest && ledger >= latest - LAG

@@ -6,6 +6,7 @@ import { isArchived, isExtendable, markedAsArchived, readEntries } from '#lib/st
 import { LedgerError } from '#lib/stellar/ledger-error.ts'
 import type { Network } from '#lib/stellar/network.ts'
 import { encodeSigned, type SignedTransaction } from '#lib/stellar/node/envelope.ts'
+import { hostErrorIn, untilHostAnswers } from '#lib/stellar/simulation.ts'
 import type { CallSimulation } from '#lib/wallet/transaction.ts'
 
 const SIMULATION = z.object({
@@ -30,9 +31,10 @@ export interface LedgerCheck {
  */
 export async function simulate(network: Network, inner: SignedTransaction): Promise<CallSimulation> {
   const transaction = encodeSigned(inner)
-  const answer = await network.call('simulateTransaction', { transaction, authMode: 'enforce' }, SIMULATION)
+  const ask = () => network.call('simulateTransaction', { transaction, authMode: 'enforce' }, SIMULATION)
+  const answer = await untilHostAnswers(ask, ({ error }) => error)
   if (answer.error !== undefined) {
-    throw sponsorRefused('would-fail', { detail: hostError(answer.error), asOf: answer.latestLedger })
+    throw sponsorRefused('would-fail', { detail: hostErrorIn(answer.error), asOf: answer.latestLedger })
   }
   const { latestLedger, minResourceFee } = answer
   if (minResourceFee === undefined) throw unreadable()
@@ -52,9 +54,6 @@ function decodeData(transactionData: string): xdr.SorobanTransactionData {
 
 const unreadable = (cause?: unknown) =>
   new LedgerError('unavailable', "the RPC's answer to the simulation cannot be read", { cause })
-
-/** `Error(Contract, #3506)` out of the host's debug print; the rest of that may quote arguments. */
-const hostError = (print: string) => /Error\(\w+, #?\w+\)/.exec(print)?.[0] ?? 'it cannot be simulated'
 
 /**
  * Non-refundable fees depend on the declared resources, not on those used, so these may exceed the need by a quarter, or by a

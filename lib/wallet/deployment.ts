@@ -1,5 +1,6 @@
-import { rpc } from '@stellar/stellar-sdk'
+import { Networks, type rpc, StrKey } from '@stellar/stellar-sdk'
 import { z } from 'zod'
+import { openClientRpc } from '#lib/stellar/rpc-server.ts'
 import { parseJson } from '#lib/text/json.ts'
 import { type EventArchive, openHttpArchive, type TokenArchive } from './archive.ts'
 import type { RandomSource } from './keys.ts'
@@ -42,16 +43,39 @@ export const RELAY_DOCUMENT = z.object({
 /** The key that a relay opens amounts with, a JWK, and the accounts that it pays from, G… */
 export type RelayDocument = z.output<typeof RELAY_DOCUMENT>
 
-const DOCUMENT = z.object({
-  rpcUrl: z.string(),
-  friendbotUrl: z.string().optional(),
-  passphrase: z.string(),
-  asset: z.object({ code: z.string() }).optional(),
-  contracts: z.object({ token: z.string(), auditor: z.string(), verifier: z.string() }),
-  auditor: z.object({ id: z.number() }),
-  archiveUrl: z.string().optional(),
-  relay: RELAY_DOCUMENT.optional(),
-})
+/** The parts of a deployment document that setup and wallets check alike. */
+export const CONTRACT = z.string().refine((value) => StrKey.isValidContract(value), 'is not a contract address (C…)')
+export const HTTP_URL = z
+  .string()
+  .refine((value) => /^https?:$/.test(URL.parse(value)?.protocol ?? ''), 'is not an http(s) URL')
+export const AUDITOR_ID = z.number().int().min(0).max(0xffffffff)
+
+/** Why a document with this network and passphrase is not used, or undefined: this service is for test networks. */
+export function networkProblem({ network = '', passphrase }: { network?: string; passphrase: string }) {
+  if (passphrase === Networks.PUBLIC || /^(main|pub)/i.test(network)) {
+    return 'is for the main network; this service is for test networks'
+  }
+  return network === 'testnet' && passphrase !== Networks.TESTNET
+    ? 'network and passphrase contradict each other'
+    : undefined
+}
+
+const DOCUMENT = z
+  .object({
+    network: z.string().optional(),
+    rpcUrl: HTTP_URL,
+    friendbotUrl: HTTP_URL.optional(),
+    passphrase: z.string().min(1),
+    asset: z.object({ code: z.string() }).optional(),
+    contracts: z.object({ token: CONTRACT, auditor: CONTRACT, verifier: CONTRACT }),
+    auditor: z.object({ id: AUDITOR_ID }),
+    archiveUrl: HTTP_URL.optional(),
+    relay: RELAY_DOCUMENT.optional(),
+  })
+  .superRefine((document, context) => {
+    const problem = networkProblem(document)
+    if (problem) context.addIssue(problem)
+  })
 
 /** The fields of a deployment document that a wallet reads: the addresses of a network's confidential token. */
 export type DeploymentDocument = z.output<typeof DOCUMENT>
@@ -83,7 +107,7 @@ export function openDeployment(
   archiveUrls: readonly string[] = archiveUrl === undefined ? [] : [archiveUrl],
 ): Deployment & { archives: readonly TokenArchive[] } {
   return {
-    rpc: new rpc.Server(rpcUrl, { allowHttp: rpcUrl.startsWith('http:') }),
+    rpc: openClientRpc(rpcUrl),
     passphrase,
     token: contracts.token,
     auditor: contracts.auditor,

@@ -1,4 +1,4 @@
-import { reachLedger } from '#lib/stellar/ledger-error.ts'
+import { readLedgerRange } from '#lib/stellar/ledger-range.ts'
 import { readDelegations } from './account.ts'
 import { syncBalance } from './balance.ts'
 import { buildDelegation, buildMerge, buildRevocation } from './calls.ts'
@@ -55,15 +55,12 @@ export async function readPastDelegations(
   return past
 }
 
-/** No transaction has this hash: the response is about the ledgers that the RPC has. */
-const NO_HASH = '0'.repeat(64)
-
 /** The latest ledger, and how often one has closed on average since the RPC's oldest. @throws LedgerError `unavailable` */
 export async function readPace({
   rpc,
 }: Pick<Deployment, 'rpc'>): Promise<{ latestLedger: number; secondsPerLedger: number }> {
-  const seen = await reachLedger(rpc.getTransaction(NO_HASH))
-  const { latestLedger, latestLedgerCloseTime, oldestLedger, oldestLedgerCloseTime } = seen
+  const range = await readLedgerRange(rpc)
+  const { latestLedger, latestLedgerCloseTime, oldestLedger, oldestLedgerCloseTime } = range
   const seconds = Math.max(latestLedgerCloseTime - oldestLedgerCloseTime, 1)
   return { latestLedger, secondsPerLedger: seconds / Math.max(latestLedger - oldestLedger, 1) }
 }

@@ -1,6 +1,7 @@
 import { type rpc, scValToNative, xdr } from '@stellar/stellar-sdk'
 import { ledgerOf, readEvents } from '#lib/stellar/events.ts'
 import { reachLedger } from '#lib/stellar/ledger-error.ts'
+import { readLedgerRange } from '#lib/stellar/ledger-range.ts'
 import type { ArchivedEvent, EventArchive } from './archive.ts'
 import type { Fields } from './decryption.ts'
 import type { Deployment } from './deployment.ts'
@@ -32,7 +33,7 @@ export async function readAccountEvents(
   since?: string,
 ): Promise<AccountHistory> {
   const { archives = [], rpc: server } = deployment
-  const { floor, seam } = limitsOf(await reachLedger(server.getHealth()))
+  const { floor, seam } = limitsOf(await readLedgerRange(server))
   const isRecent = since !== undefined && (archives.length === 0 || ledgerOf(since) >= floor)
   const recent = await readRecentEvents(deployment, address, isRecent ? { cursor: since } : { startLedger: floor })
   if (archives.length === 0) return recent

@@ -44,6 +44,14 @@ export async function signatureOf(signer: Signer, message: string): Promise<Uint
   throw new WalletError('signature-invalid', `the wallet's signature of the message is not that of ${signer.address}`)
 }
 
+function decode(envelope: string, networkPassphrase: string) {
+  try {
+    return TransactionBuilder.fromXdr(envelope, networkPassphrase)
+  } catch (cause) {
+    throw new WalletError('signature-invalid', 'the wallet returned something other than a transaction', { cause })
+  }
+}
+
 /**
  * Has a transaction signed, and verifies the result: an extension may be set to another account or network. @throws
  * WalletError `signature-invalid`
@@ -55,7 +63,7 @@ export async function addSignature(transaction: Transaction, by: Keypair | Signe
   }
   const { networkPassphrase } = transaction
   const envelope = await by.signTransaction(transaction.toXdr(), { networkPassphrase })
-  const signed = TransactionBuilder.fromXdr(envelope, networkPassphrase)
+  const signed = decode(envelope, networkPassphrase)
   const hash = transaction.hash()
   const key = Keypair.fromPublicKey(by.address)
   const isSame = equalBytes(signed.hash(), hash)

@@ -11,6 +11,7 @@ import {
 } from '@stellar/stellar-sdk'
 import { isExtendable, markedAsArchived, readEntries } from '#lib/stellar/entries.ts'
 import { reachLedger } from '#lib/stellar/ledger-error.ts'
+import { untilHostAnswers } from '#lib/stellar/simulation.ts'
 import { formatUnits } from '#lib/text/money.ts'
 import type { TokenOnNetwork } from './deployment.ts'
 import { allowForFirstUse } from './first-use.ts'
@@ -75,11 +76,28 @@ export async function readSource(
   const address = addressOf(signer)
   const accountId = Keypair.fromPublicKey(address).xdrAccountId()
   const key = xdr.LedgerKey.account(new xdr.LedgerKeyAccount({ accountId }))
-  const [found] = (await readEntries(deployment.rpc, [key])).entries
-  if (found?.val.type !== 'account') {
-    throw new WalletError('no-account', `there is no account ${address} on the network: fund it first`)
+  for (let reading = 1; ; reading += 1) {
+    const [found] = (await readEntries(deployment.rpc, [key])).entries
+    if (found?.val.type === 'account') return new Account(address, String(found.val.account.seqNum))
+    // A node that lags does not have an account that was just created.
+    if (reading === READINGS) {
+      throw new WalletError('no-account', `there is no account ${address} on the network: fund it first`)
+    }
+    await new Promise((resolve) => setTimeout(resolve, READING_MS))
   }
-  return new Account(address, String(found.val.account.seqNum))
+}
+
+/** How often, and at which intervals (ms), the ledger is read until it shows what was just applied: nodes lag by seconds. */
+const READINGS = 12
+const READING_MS = 250
+
+/** Waits until the RPC shows an applied transaction, so that what is read next includes it. Gives up after some seconds. */
+export async function untilSeen(server: Pick<rpc.Server, 'getTransaction'>, hash: string): Promise<void> {
+  for (let reading = 1; reading <= READINGS; reading += 1) {
+    const { status } = await reachLedger(server.getTransaction(hash))
+    if (status !== 'NOT_FOUND') return
+    await new Promise((resolve) => setTimeout(resolve, READING_MS))
+  }
 }
 
 /**
@@ -122,7 +140,8 @@ export async function prepareCall(
   const { body } = operation
   const isAuthorized = body.type === 'invokeHostFunction' && body.invokeHostFunctionOp.auth.length > 0
   const authMode = isAuthorized ? 'enforce' : undefined
-  const simulation = await reachLedger(deployment.rpc.simulateTransaction(transaction, undefined, authMode))
+  const ask = () => reachLedger(deployment.rpc.simulateTransaction(transaction, undefined, authMode))
+  const simulation = await untilHostAnswers(ask, errorOf)
   if (rpc.Api.isSimulationError(simulation)) throw simulationFailed(simulation.error)
   const needed = simulation.transactionData.build()
   const { resources } = needed
@@ -162,7 +181,7 @@ export async function simulateRead(
   const call = { contract, function: name, args: [xdr.ScVal.scvU32(number)] }
   const operation = Operation.invokeContractFunction(call)
   const transaction = buildCall(network, new Account(ANY_ACCOUNT, '0'), operation, {})
-  const simulation = await reachLedger(network.rpc.simulateTransaction(transaction))
+  const simulation = await untilHostAnswers(() => reachLedger(network.rpc.simulateTransaction(transaction)), errorOf)
   if (rpc.Api.isSimulationError(simulation)) throw simulationFailed(simulation.error)
   return simulation
 }
@@ -193,6 +212,9 @@ export async function signCall(transaction: Transaction, signer: Keypair | Signe
     maxTime: Number(signed.timeBounds?.maxTime ?? 0),
   }
 }
+
+const errorOf = (simulation: rpc.Api.SimulateTransactionResponse): string | undefined =>
+  rpc.Api.isSimulationError(simulation) ? simulation.error : undefined
 
 function simulationFailed(detail: string): WalletError {
   const contractError = /Error\(Contract, #(\d+)\)/.exec(detail)?.[1]

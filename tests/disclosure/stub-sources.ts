@@ -72,7 +72,6 @@ export function serverWith(events: readonly ArchivedEvent[], registries?: Regist
   const matching = (filters: readonly rpc.Api.EventFilter[], startLedger: number) =>
     events.filter((event) => event.ledger_seq >= startLedger && filters.some((filter) => isMatch(event, filter)))
   return Object.assign(server, {
-    getHealth: async () => ({ status: 'healthy', oldestLedger: oldest, latestLedger: LATEST }),
     getNetwork: async () => ({ passphrase: PASSPHRASE }),
     getEvents: async ({
       filters = [],
@@ -91,8 +90,14 @@ export function serverWith(events: readonly ArchivedEvent[], registries?: Regist
         oldestLedgerCloseTime: String(oldest * DAY * 10),
       }
     },
-    getTransaction: async () => ({ status: 'NOT_FOUND' }),
-    getLedgers: async ({ startLedger }: { startLedger: number }) => ({
+    getTransaction: async () => ({
+      status: 'NOT_FOUND',
+      latestLedger: LATEST,
+      latestLedgerCloseTime: LATEST * DAY * 10,
+      oldestLedger: oldest,
+      oldestLedgerCloseTime: oldest * DAY * 10,
+    }),
+    _getLedgers: async ({ startLedger }: { startLedger: number }) => ({
       ledgers: [{ sequence: startLedger, ledgerCloseTime: String(startLedger * DAY * 10) }],
     }),
     getLedgerEntries: async (key: xdr.LedgerKey) => ({

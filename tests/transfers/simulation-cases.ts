@@ -77,9 +77,14 @@ export const HOST_ERRORS: readonly [print: string, detail: string][] = [
   ['HostError: Error(Auth, InvalidAction)\nDebugInfo not available', 'Error(Auth, InvalidAction)'],
   ['HostError: Error(Budget, ExceededLimit)', 'Error(Budget, ExceededLimit)'],
   ['HostError: Error(Value, UnexpectedType)\n data:["Error(Contract, #1)"]', 'Error(Value, UnexpectedType)'],
-  ['transaction source account GDX... is not found', 'it cannot be simulated'],
-  ['HostError: Error(Contract)', 'it cannot be simulated'],
-  ['', 'it cannot be simulated'],
+]
+
+/** Errors of a node that cannot simulate: none says anything about the transaction. */
+export const NODE_ERRORS = [
+  'setting ContractComputeV0 is not present in the snapshot',
+  'transaction source account GDX... is not found',
+  'HostError: Error(Contract)',
+  '',
 ]
 
 /** The keys that are read and those that are written, by letters that stand for them. */

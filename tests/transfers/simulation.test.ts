@@ -14,6 +14,7 @@ import {
   footprint,
   HOST_ERRORS,
   NEEDED,
+  NODE_ERRORS,
   RESOURCE_CASES,
   resources,
 } from './simulation-cases.ts'
@@ -52,6 +53,26 @@ test.each(HOST_ERRORS)('reads the error in the host’s output: %s', async (erro
   proxy.rule(() => ({ answer: { latestLedger: 7, error, events: [] } }))
   const message = `${sponsorRefused('would-fail').message}: ${detail}`
   await expectRefusal(() => simulate(network, inner), 'would-fail', message)
+})
+
+test.each(NODE_ERRORS)('asks again and is unavailable for an error of the node: %s', async (error) => {
+  let asked = 0
+  proxy.rule(() => {
+    asked += 1
+    return { answer: { latestLedger: 7, error, events: [] } }
+  })
+  await expectUnavailable(() => simulate(network, inner))
+  expect(asked).toBe(3)
+})
+
+test('simulates once a node that has just started can', async () => {
+  let asked = 0
+  proxy.rule(() => {
+    asked += 1
+    const answer = { latestLedger: 7, transactionData, minResourceFee: '80000', results: [{ auth: [], xdr: '' }] }
+    return { answer: asked === 1 ? { latestLedger: 7, error: NODE_ERRORS[0], events: [] } : answer }
+  })
+  expect((await simulate(network, inner)).latestLedger).toBe(7)
 })
 
 const nonsense: [string, Fault][] = [

@@ -1,5 +1,5 @@
 import { chmod, readFile, writeFile } from 'node:fs/promises'
-import { rpc } from '@stellar/stellar-sdk'
+import type { rpc } from '@stellar/stellar-sdk'
 import { z } from 'zod'
 import { parseBundles } from '#lib/disclosure/bundle.ts'
 import { openLedgerSource } from '#lib/disclosure/ledger-source.ts'
@@ -14,6 +14,7 @@ import {
   thresholdOf,
 } from '#lib/disclosure/request.ts'
 import { type Verified, verifyDisclosure } from '#lib/disclosure/verify.ts'
+import { openClientRpc } from '#lib/stellar/rpc-server.ts'
 import { formatUnits } from '#lib/text/money.ts'
 import { openHttpArchive } from '#lib/wallet/archive.ts'
 import { decodeField, encodeField } from '#lib/wallet/grumpkin.ts'
@@ -64,7 +65,7 @@ export function describeQuestion(request: DisclosureRequest): string {
 /** The RPC of a deployment document, the only part of it that a verifier uses. */
 async function openRpc(source: string): Promise<rpc.Server> {
   const { rpcUrl } = await readDeployment(source)
-  return new rpc.Server(rpcUrl, { allowHttp: rpcUrl.startsWith('http:') })
+  return openClientRpc(rpcUrl)
 }
 
 /** Verifies a bundle file for its requester. Reads the RPC and the named archives only. */

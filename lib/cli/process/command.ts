@@ -41,7 +41,7 @@ export interface Outcome {
   hasFailed: boolean
 }
 
-/** Runs the command that the first argument names, and prints its result. */
+/** Runs the command that the first argument names, and prints its result, unless that is empty. */
 export function runCommands<const Options extends ParseArgsOptionsConfig>(
   given: Omit<Command<Options>, 'run'> & {
     commands: Readonly<Record<string, (values: Values<Options>) => Promise<string | Outcome>>>
@@ -54,7 +54,8 @@ export function runCommands<const Options extends ParseArgsOptionsConfig>(
       const command = Object.hasOwn(commands, name) ? commands[name] : undefined
       if (!command) throw new UsageError()
       const result = await command(values)
-      print(typeof result === 'string' ? result : result.text)
+      const text = typeof result === 'string' ? result : result.text
+      if (text !== '') print(text)
       if (typeof result !== 'string' && result.hasFailed) process.exitCode = 1
     },
   })

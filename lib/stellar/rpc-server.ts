@@ -1,0 +1,68 @@
+import { rpc } from '@stellar/stellar-sdk'
+
+/** Codes of a connection that ended before a response. */
+const ENDED: ReadonlySet<unknown> = new Set(['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET'])
+
+/** Whether a request failed because its connection ended: a server closes idle ones, often just as they are used again. */
+function hasEnded(error: unknown): boolean {
+  for (let cause = error; typeof cause === 'object' && cause !== null; cause = (cause as { cause?: unknown }).cause) {
+    if ('code' in cause && ENDED.has(cause.code)) return true
+  }
+  return false
+}
+
+/**
+ * Repeats a request once whose connection ended before a response. Every RPC call may be repeated: a transaction that was sent twice
+ * is a DUPLICATE.
+ */
+export const repeatOnce = <Answer>(request: () => Promise<Answer>): Promise<Answer> =>
+  request().catch((error: unknown) => {
+    if (hasEnded(error)) return request()
+    throw error
+  })
+
+/** The SDK's client of an RPC, whose calls survive a connection that was idle for too long. */
+export function openRpcServer(rpcUrl: string): rpc.Server {
+  const server = new rpc.Server(rpcUrl, { allowHttp: rpcUrl.startsWith('http:') })
+  const post = server.httpClient.post.bind(server.httpClient)
+  server.httpClient.post = (...call) => repeatOnce(() => post(...call))
+  return server
+}
+
+/** How many ledgers a node may lag. */
+export const LAG = 10
+
+/** How often, and at which intervals (ms), a client asks for a response that is not older. */
+const READINGS = 40
+const READING_MS = 250
+
+/**
+ * A client's RPC: behind one address, some nodes lag. A response that is older than an earlier one is read again, so that what has
+ * been seen once is not gone with the next request. After ten seconds an old response has to do.
+ */
+export function openClientRpc(rpcUrl: string): rpc.Server {
+  const server = openRpcServer(rpcUrl)
+  const post = server.httpClient.post.bind(server.httpClient)
+  let highest = 0
+  server.httpClient.post = async <Body>(...call: Parameters<typeof post>) => {
+    for (let reading = 1; ; reading += 1) {
+      const response = await post<Body>(...call)
+      // A submission that is repeated is a duplicate.
+      const latest = methodOf(call[1]) === 'sendTransaction' ? undefined : latestIn(response.data)
+      const isBehind = latest !== undefined && latest < highest && latest >= highest - LAG
+      // A ledger that is far from all others was a mistake, or the network has started over.
+      if (latest !== undefined && !isBehind) highest = latest
+      if (!isBehind || reading === READINGS) return response
+      await new Promise((resolve) => setTimeout(resolve, READING_MS))
+    }
+  }
+  return server
+}
+
+const methodOf = (request: unknown) => (request as { method?: unknown } | undefined)?.method
+
+/** The latest ledger that a JSON-RPC response names. */
+function latestIn(body: unknown): number | undefined {
+  const { latestLedger } = (body as { result?: { latestLedger?: unknown } | null } | undefined)?.result ?? {}
+  return typeof latestLedger === 'number' ? latestLedger : undefined
+}
