@@ -18,8 +18,12 @@ export const VARIABLE_NAMES = Object.keys(VARIABLES) as (keyof typeof VARIABLES)
 
 type Variables = { [Name in keyof typeof VARIABLES]: z.output<(typeof VARIABLES)[Name]> }
 
-/** Treats an empty variable as unset. An empty list of what is sponsored means `none`: it allows nothing. */
-function normalize(name: string, value: string | undefined): string | undefined {
+/**
+ * A variable without the white space, line feed or byte-order mark that secret stores and editors leave around it. An empty one is
+ * unset. An empty list of what is sponsored means `none`: it allows nothing.
+ */
+function normalize(name: string, given: string | undefined): string | undefined {
+  const value = given?.trim()
   return (name === 'SPONSOR_CONTRACTS' || name === 'SPONSOR_CALLS') && value === '' ? 'none' : value || undefined
 }
 
@@ -153,7 +157,7 @@ function checkVercel(read: Variables): void {
 }
 
 /** Whether a variable is set, even if the configuration as a whole is invalid. */
-export const isSet = (name: string): boolean => Boolean(processVariables()[name])
+export const isSet = (name: string): boolean => Boolean(processVariables()[name]?.trim())
 
 /** Whether this process is Next's development server (`npm run dev`). */
 export const isDevelopment = (): boolean => processVariables().NODE_ENV === 'development'

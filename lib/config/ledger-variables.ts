@@ -174,6 +174,10 @@ export const EMBEDDED_LEDGER = {
       about:
         'How many ledgers each node behind the embedded RPC lags, separated by commas. Requests go to the nodes in turn.',
     }),
+  DEVNET_PROTOCOL: z.enum(['28', '30'], 'neither 28 nor 30').default('28').meta({
+    about:
+      'The protocol number and the form of ledger headers: in protocol 30 they have close times in milliseconds (CAP-88). Transactions run as in protocol 28.',
+  }),
   DEVNET_HISTORY_LEDGERS: count(100, 200_000).default(17_280).meta({
     about:
       'How many ledgers its RPC keeps. Older transactions, events and ledgers are not available. Testnet keeps 120,960, which is seven days.',

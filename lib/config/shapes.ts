@@ -2,8 +2,13 @@ import { isIP } from 'node:net'
 import { StrKey } from '@stellar/stellar-sdk'
 import { z } from 'zod'
 import { parseUnits } from '#lib/text/money.ts'
+import { hasInvisible } from '#lib/text/plain-text.ts'
 
-export const text = z.string()
+/** Text on one line, without invisible characters: such a secret matches none that is typed. */
+export const text = z.string().refine((value) => !/\p{Cc}/u.test(value) && !hasInvisible(value), {
+  error: 'contains a control character or an invisible one',
+  abort: true,
+})
 export const seed = text.refine((value) => StrKey.isValidEd25519SecretSeed(value), 'not a Stellar secret seed (S…)')
 export const address = text.refine(
   (value) => StrKey.isValidContract(value) || StrKey.isValidEd25519PublicKey(value),
@@ -64,7 +69,7 @@ export const secureUrl = text.refine(isSecure, 'not an https URL (http is allowe
 
 /** A JWK that `read` can parse. */
 export const relayKey = <Key>(read: (value: string) => Key | undefined, problem: string) =>
-  text.transform((value, context) => {
+  z.string().transform((value, context) => {
     const key = read(value)
     if (key !== undefined) return key
     context.addIssue(problem)

@@ -6,6 +6,7 @@ import { describeFailure, log } from '#lib/observability/log.ts'
 import { CIRCUIT_NAMES } from '#lib/prover/circuits.ts'
 import { CIRCUIT_TYPES } from '#lib/wallet/statement.ts'
 import { type Deployment, makeGenesis } from './apply/genesis.ts'
+import type { Protocol } from './apply/header.ts'
 import { type DevnetKeys, devnetKeys } from './apply/keys.ts'
 import { type Ledger, openLedger } from './apply/ledger.ts'
 import { instanceKey } from './host/entry-key.ts'
@@ -52,6 +53,8 @@ export interface DevnetOptions {
    */
   readonly loses?: CaptiveCoreOptions['loses']
   readonly passphrase: string
+  /** the protocol number and the form of ledger headers, 28 by default */
+  readonly protocol?: Protocol
   /** the proofs that the verifier accepts; stand-ins by default */
   readonly proofs?: ProofMode
   /** how many ledgers clients can query; 17,280 by default, which is a day of testnet */
@@ -153,7 +156,7 @@ export async function startDevnet(options: DevnetOptions): Promise<Devnet> {
 /** Opens the network in the directory, or creates one. @throws OtherVersion */
 function openNetwork(options: DevnetOptions & { closeMs: number; memory: number }, keys: DevnetKeys, proofs: Proofs) {
   const { directory, passphrase, closeMs, memory, limits = NETWORK_LEDGER_LIMITS, now = Date.now } = options
-  const { historyLedgers = HISTORY_LEDGERS } = options
+  const { historyLedgers = HISTORY_LEDGERS, protocol } = options
   const existing = directory === null ? undefined : readNetworkFile(directory)
   if (existing && existing.passphrase !== passphrase) {
     throw new Error(`the network in ${directory} has another passphrase (DEVNET_PASSPHRASE): "${existing.passphrase}"`)
@@ -166,17 +169,8 @@ function openNetwork(options: DevnetOptions & { closeMs: number; memory: number 
     if (directory !== null) writeNetworkFile(directory, { passphrase, deployment, version: versionOf(created.entries) })
     return created.entries
   }
-  const ledger = openLedger({
-    directory,
-    passphrase,
-    verify: proofs.verify,
-    limits,
-    closeMs,
-    historyLedgers,
-    memory,
-    now,
-    genesis,
-  })
+  const settings = { directory, passphrase, protocol, limits, closeMs, historyLedgers, memory, now, genesis }
+  const ledger = openLedger({ ...settings, verify: proofs.verify })
   try {
     if (!deployment) throw new Error(`${directory} contains ledgers but no network.json`)
     if (!holdsKeys(ledger, deployment, proofs)) {

@@ -23,6 +23,7 @@ export async function startLedger(
     profile: configuration.DEVNET_PROFILE,
     ...(configuration.DEVNET_CLOSE_MS !== undefined && { closeMs: configuration.DEVNET_CLOSE_MS }),
     lag: configuration.DEVNET_LAG,
+    protocol: configuration.DEVNET_PROTOCOL === '30' ? 30 : 28,
     historyLedgers: configuration.DEVNET_HISTORY_LEDGERS,
     passphrase: configuration.DEVNET_PASSPHRASE,
     archiveUrl: `${configuration.PUBLIC_URL}/api/archive`,

@@ -3,29 +3,26 @@ import { readFile } from 'node:fs/promises'
 import { Networks, StrKey } from '@stellar/stellar-sdk'
 import { z } from 'zod'
 import { ConfigurationError } from '#lib/config/environment.ts'
+import { AUDITOR_ID, CONTRACT, HTTP_URL, networkProblem } from '#lib/wallet/deployment.ts'
 
-const contract = z.string().refine((value) => StrKey.isValidContract(value), 'is not a contract address (C…)')
 const account = z.string().refine((value) => StrKey.isValidEd25519PublicKey(value), 'is not an account (G…)')
-const url = z
-  .string()
-  .refine((value) => /^https?:$/.test(URL.parse(value)?.protocol ?? ''), 'is not an http(s) URL')
-  .transform((value) => value.replace(/\/+$/, ''))
+const url = HTTP_URL.transform((value) => value.replace(/\/+$/, ''))
 
 /** Drops all other fields, in particular the auditor's secret. */
 const DOCUMENT = z.object({
   network: z.string().default(''),
   rpcUrl: url,
   passphrase: z.string().min(1),
-  asset: z.object({ code: z.string(), issuer: account.nullish(), contract: contract.optional() }).optional(),
+  asset: z.object({ code: z.string(), issuer: account.nullish(), contract: CONTRACT.optional() }).optional(),
   contracts: z.object({
-    token: contract,
-    verifier: contract.optional(),
-    auditor: contract.optional(),
-    underlying: contract.optional(),
+    token: CONTRACT,
+    verifier: CONTRACT.optional(),
+    auditor: CONTRACT.optional(),
+    underlying: CONTRACT.optional(),
   }),
   auditor: z
     .object({
-      id: z.number().int().min(0).max(0xffffffff),
+      id: AUDITOR_ID,
       key: hex(128).optional(),
       keyXHex: hex(64).optional(),
       keyYHex: hex(64).optional(),
@@ -35,7 +32,7 @@ const DOCUMENT = z.object({
       key: key ?? (keyXHex && keyYHex ? `${keyXHex}${keyYHex}` : undefined),
     })),
   interface: z.string().optional(),
-  bridgeVault: z.union([contract, account], 'is not an address (G… or C…)').optional(),
+  bridgeVault: z.union([CONTRACT, account], 'is not an address (G… or C…)').optional(),
 })
 
 /** The description of a deployed confidential token. `auditor.key` is 128 hex digits. */
@@ -62,13 +59,28 @@ export async function readSource(source: string): Promise<string> {
   return await response.text()
 }
 
-/** Adds the relay to the document in `file`, from which wallets take its key and channels. Keeps everything else. */
-export function writeRelay(file: string, relay: { publicKey: object; channels: readonly string[] }): void {
-  const document = JSON.parse(readFileSync(file, 'utf8')) as object
+/** What a service adds to a deployment document, for wallets. */
+interface OwnFields {
+  relay: { publicKey: { x: string; y: string }; channels: readonly string[] }
+  /** undefined while the service's address is not known */
+  archiveUrl: string | undefined
+}
+
+/**
+ * Adds the relay to the document in `file`, from which wallets take its key and channels, and the archive if it names none. Keeps
+ * everything else.
+ * @param replaces whether to replace the relay of another service
+ * @throws ConfigurationError if the document names the relay of another service
+ */
+export function writeOwnFields(file: string, { relay, archiveUrl }: OwnFields, replaces: boolean): void {
+  const document = JSON.parse(readFileSync(file, 'utf8')) as { relay?: OwnFields['relay']; archiveUrl?: string }
+  const { x, y } = document.relay?.publicKey ?? relay.publicKey
+  if (!replaces && (x !== relay.publicKey.x || y !== relay.publicKey.y)) {
+    throw wrong('names the relay of another service: use a copy of the document, or replace it (--replace-relay)')
+  }
+  const fields = { ...document, relay, ...(archiveUrl && { archiveUrl: document.archiveUrl ?? archiveUrl }) }
   const next = `${file}.next`
-  writeFileSync(next, `${JSON.stringify({ ...document, relay }, undefined, 2)}\n`, {
-    mode: statSync(file).mode & 0o777,
-  })
+  writeFileSync(next, `${JSON.stringify(fields, undefined, 2)}\n`, { mode: statSync(file).mode & 0o777 })
   renameSync(next, file)
 }
 
@@ -84,11 +96,9 @@ export function readDocument(text: string): DeploymentDocument {
     throw wrong(`${issue?.path.join('.') || 'the document'}: ${issue?.message ?? 'is invalid'}`)
   }
   const document = parsed.data
-  if (document.passphrase === Networks.PUBLIC || /^(main|pub)/i.test(document.network)) {
-    throw wrong('is for the main network; this service is for test networks')
-  }
+  const problem = networkProblem(document)
+  if (problem) throw wrong(problem)
   const isTestnet = document.passphrase === Networks.TESTNET
-  if (document.network === 'testnet' && !isTestnet) throw wrong('network and passphrase contradict each other')
   // An embedded ledger may use testnet's passphrase, but it is still a local network.
   return { ...document, network: isTestnet && document.network !== 'local' ? 'testnet' : 'local' }
 }

@@ -21,7 +21,7 @@ interface Case {
 }
 
 const itself = (...values: string[]) => Object.fromEntries(values.map((value) => [value, value]))
-const port = { good: { 0: 0, 65535: 65_535 }, bad: ['65536', '-1', '1e3', '80.0', ' 80', '0x50', 'http'] }
+const port = { good: { 0: 0, 65535: 65_535, ' 80\n': 80 }, bad: ['65536', '-1', '1e3', '80.0', '8 0', '0x50', 'http'] }
 const stroops = {
   good: { 0: 0n, ['9'.repeat(18)]: 999_999_999_999_999_999n },
   bad: ['-1', '1.5', '1_000', '1000000000000000000', 'unlimited', 'Infinity'],
@@ -201,6 +201,7 @@ const CASES: Record<(typeof VARIABLE_NAMES)[number], Case> = {
   DEVNET_PORT: port,
   DEVNET_PROOFS: { good: itself('stand-in'), bad: ['none', 'REAL'] },
   DEVNET_PROFILE: { good: itself('testnet'), bad: ['fast', 'Testnet'] },
+  DEVNET_PROTOCOL: { good: itself('30'), bad: ['29', 'thirty'] },
   DEVNET_LAG: { good: { 2: [2], '0, 3': [0, 3] }, bad: ['-1', '101', 'two', ','] },
   DEVNET_HISTORY_LEDGERS: { good: { 100: 100, 120960: 120_960 }, bad: ['0', '99', '200001', 'all'] },
   DEVNET_CLOSE_MS: { good: { 50: 50, 20000: 20_000 }, bad: ['49', '20001', '1s'] },

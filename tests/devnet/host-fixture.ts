@@ -30,6 +30,7 @@ export const ledger: LedgerContext = {
   closeTime: 1_760_000_000,
   networkId: createHash('sha256').update(passphrase).digest(),
   passphrase,
+  protocol: 28,
   verify: proofs.verify,
 }
 

@@ -1,11 +1,24 @@
 import { xdr } from '@stellar/stellar-sdk'
 import type { LedgerRecord, PhaseRecord, TransactionBody } from '../state/record.ts'
+import { readHeader } from './header.ts'
 
 type Bodies = readonly TransactionBody[]
 
+/** XDR (base64) that contains a ledger's header, with the header as it is encoded: `readHeader` leaves an extension out. */
+export function encodeWithHeader(
+  value: xdr.LedgerHeaderHistoryEntry | xdr.LedgerCloseMeta,
+  record: LedgerRecord,
+): string {
+  const encoded = Buffer.from(value.toXdr())
+  const plain = Buffer.from(readHeader(record.header).toXdr())
+  const at = encoded.indexOf(plain)
+  const header = Buffer.from(record.header, 'base64')
+  return Buffer.concat([encoded.subarray(0, at), header, encoded.subarray(at + plain.length)]).toString('base64')
+}
+
 /** The header of a ledger with its hash, as history archives keep it. */
 export function headerEntry(record: LedgerRecord): xdr.LedgerHeaderHistoryEntry {
-  const header = xdr.LedgerHeader.fromXdr(record.header, 'base64')
+  const header = readHeader(record.header)
   const ext = xdr.LedgerHeaderHistoryEntryExt.v0()
   return new xdr.LedgerHeaderHistoryEntry({ hash: Buffer.from(record.hash, 'hex'), header, ext })
 }

@@ -59,6 +59,7 @@ export function writeDraft(input: {
     results: transactions.map(
       ({ envelope, result }) => new xdr.TransactionResultPair({ transactionHash: envelope.hash, result }),
     ),
+    protocol: ledger.protocol,
     changes: layer.changes().map(({ key, after }) => `${key}:${after ? encodeData(after) : null}`),
   })
   const sorobanBytes = tip.sorobanBytes + sorobanGrowth(layer)

@@ -3,8 +3,12 @@ import { xdr } from '@stellar/stellar-sdk'
 import { BASE_RESERVE } from '../state/account.ts'
 import { BASE_FEE } from '../transaction/validity.ts'
 
-/** The newest protocol whose headers stellar-sdk 17 can decode: protocol 30 adds arms that it can't. */
-export const PROTOCOL_VERSION = 28
+/**
+ * The protocols whose numbers and headers the ledger can have; it runs transactions as in protocol 28. stellar-sdk 17 can't decode a
+ * header of protocol 30, which adds close times in milliseconds (CAP-88).
+ */
+export const PROTOCOLS = [28, 30] as const
+export type Protocol = (typeof PROTOCOLS)[number]
 
 /** total stroops: 100 billion XLM, initially all in the root account */
 export const TOTAL_COINS = 100_000_000_000n * 10_000_000n
@@ -21,12 +25,13 @@ interface NextHeader {
   readonly results: readonly xdr.TransactionResultPair[]
   /** base64 keys and entries that changed, in place of a bucket list */
   readonly changes: readonly string[]
+  readonly protocol: Protocol
 }
 
-/** The header of the next ledger. Its hash covers the ledger's effects and the previous ledger. */
-export function makeHeader(next: NextHeader): { header: xdr.LedgerHeader; hash: Uint8Array } {
-  const header = new xdr.LedgerHeader({
-    ledgerVersion: PROTOCOL_VERSION,
+/** The header of the next ledger, encoded. Its hash covers the ledger's effects and the previous ledger. */
+export function makeHeader(next: NextHeader): { header: Uint8Array; hash: Uint8Array } {
+  const plain = new xdr.LedgerHeader({
+    ledgerVersion: next.protocol,
     previousLedgerHash: next.previousHash,
     scpValue: new xdr.StellarValue({
       txSetHash: sha256(next.transactions.toXdr()),
@@ -47,7 +52,32 @@ export function makeHeader(next: NextHeader): { header: xdr.LedgerHeader; hash: 
     skipList: Array.from({ length: 4 }, () => new Uint8Array(32)),
     ext: xdr.LedgerHeaderExt.v0(),
   })
-  return { header, hash: sha256(header.toXdr()) }
+  const header = next.protocol < 30 ? plain.toXdr() : withMilliseconds(plain.toXdr(), next.closeTime)
+  return { header, hash: sha256(header) }
+}
+
+/** Where a header has the extension of its StellarValue: after version, previous hash, transaction set, time and no upgrades. */
+const EXTENSION = 4 + 32 + 32 + 8 + 4
+
+/** The arm of a signed StellarValue with its close time in milliseconds, and the size of its fields (node, signature, time). */
+const SIGNED_WITH_MILLISECONDS = 3
+const SIGNED_BYTES = 4 + 32 + 4 + 64 + 8
+
+/** A header with the extension of protocol 30. Node and signature are zeros: this ledger has no validators. */
+function withMilliseconds(plain: Uint8Array, closeTime: number): Uint8Array {
+  const signed = Buffer.alloc(4 + SIGNED_BYTES)
+  signed.writeInt32BE(SIGNED_WITH_MILLISECONDS)
+  signed.writeInt32BE(64, 4 + 4 + 32)
+  signed.writeBigUInt64BE(BigInt(closeTime) * 1_000n, signed.length - 8)
+  return Buffer.concat([plain.subarray(0, EXTENSION), signed, plain.subarray(EXTENSION + 4)])
+}
+
+/** Decodes an encoded header, without an extension that stellar-sdk does not know. */
+export function readHeader(header: string): xdr.LedgerHeader {
+  const bytes = Buffer.from(header, 'base64')
+  if (bytes.readInt32BE(EXTENSION) !== SIGNED_WITH_MILLISECONDS) return xdr.LedgerHeader.fromXdr(bytes)
+  const rest = bytes.subarray(EXTENSION + 4 + SIGNED_BYTES)
+  return xdr.LedgerHeader.fromXdr(Buffer.concat([bytes.subarray(0, EXTENSION), Buffer.alloc(4), rest]))
 }
 
 function sha256(...parts: (Uint8Array | string)[]): Uint8Array {

@@ -8,7 +8,7 @@ interface ClosedLedger {
   readonly sequence: number
   readonly closeTime: number
   readonly hash: Uint8Array
-  readonly header: xdr.LedgerHeader
+  readonly header: Uint8Array
   readonly sorobanBytes: number
   readonly phases: readonly [PhaseRecord, PhaseRecord]
   readonly transactions: readonly ClosedTransaction[]
@@ -38,7 +38,7 @@ export function recordLedger(closed: ClosedLedger): { record: LedgerRecord; body
     sequence: closed.sequence,
     closeTime: closed.closeTime,
     hash: Buffer.from(closed.hash).toString('hex'),
-    header: closed.header.toXdr('base64'),
+    header: Buffer.from(closed.header).toString('base64'),
     sorobanBytes: closed.sorobanBytes,
     phases: closed.phases,
     transactions,

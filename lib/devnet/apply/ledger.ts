@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto'
-import { xdr } from '@stellar/stellar-sdk'
 import type { History } from '../state/history.ts'
 import type { LedgerContext } from '../state/ledger-context.ts'
 import { openPast, type Past, type State, type StoredEntry } from '../state/state.ts'
@@ -12,6 +11,7 @@ import { NO_TRANSACTIONS, type TransactionSet } from '../transaction/transaction
 import { applyLedger, orderOf } from './close.ts'
 import { configSettings, upgrade } from './config-settings.ts'
 import { type Draft, draftWaiting, type Tip, writeDraft } from './draft.ts'
+import { type Protocol, readHeader } from './header.ts'
 
 /** The network as one node sees it. */
 export interface Ledger {
@@ -41,6 +41,8 @@ interface LedgerOptions {
   /** null keeps everything in memory */
   readonly directory: string | null
   readonly passphrase: string
+  /** 28 by default */
+  readonly protocol?: Protocol | undefined
   /** the limits of a ledger */
   readonly limits: LedgerLimits
   /** milliseconds between ledgers, for the network's settings */
@@ -60,7 +62,7 @@ interface LedgerOptions {
 const CLOSE_TIME_SLACK = 10
 
 export function openLedger(options: LedgerOptions): Ledger {
-  const { directory, passphrase, limits, verify, now } = options
+  const { directory, passphrase, protocol = 28, limits, verify, now } = options
   const networkId = createHash('sha256').update(passphrase).digest()
   const store = openStore(directory, options.historyLedgers)
   const { state, history, expiry } = store
@@ -72,7 +74,7 @@ export function openLedger(options: LedgerOptions): Ledger {
   let tip: Tip = { hash: new Uint8Array(32), feePool: 0n, sequence: 0, closeTime: 0, sorobanBytes: 0 }
 
   const contextOf = (at: { sequence: number; closeTime: number }): LedgerContext => {
-    return { sequence: at.sequence, closeTime: at.closeTime, networkId, passphrase, verify }
+    return { sequence: at.sequence, closeTime: at.closeTime, networkId, passphrase, protocol, verify }
   }
   const momentAfter: Ledger['momentAfter'] = ({ sequence, closeTime }) => {
     return { sequence: sequence + 1, closeTime, latest: Math.max(0, seconds() - closeTime) + CLOSE_TIME_SLACK }
@@ -99,7 +101,7 @@ export function openLedger(options: LedgerOptions): Ledger {
     keep(writeDraft({ ledger, tip, layer, set: NO_TRANSACTIONS, outcome }))
   } else {
     const { hash, header, sequence, closeTime, sorobanBytes } = history.latest()
-    const { feePool } = xdr.LedgerHeader.fromXdr(header, 'base64')
+    const { feePool } = readHeader(header)
     tip = { hash: Buffer.from(hash, 'hex'), feePool, sequence, closeTime, sorobanBytes }
   }
 

@@ -1,7 +1,6 @@
 import { setImmediate } from 'node:timers/promises'
 import { xdr } from '@stellar/stellar-sdk'
-import { closeMeta, headerEntry } from '../apply/close-meta.ts'
-import { PROTOCOL_VERSION } from '../apply/header.ts'
+import { closeMeta, encodeWithHeader, headerEntry } from '../apply/close-meta.ts'
 import type { Ledger } from '../apply/ledger.ts'
 import type { History } from '../state/history.ts'
 import type { LedgerRecord } from '../state/record.ts'
@@ -40,25 +39,25 @@ function duration(seconds: number): string {
 }
 
 export function getNetwork(ledger: Ledger, friendbotUrl: string): object {
-  return { friendbotUrl, passphrase: ledger.passphrase, protocolVersion: PROTOCOL_VERSION }
+  return { friendbotUrl, passphrase: ledger.passphrase, protocolVersion: ledger.context().protocol }
 }
 
-export function getVersionInfo(): object {
+export function getVersionInfo(ledger: Ledger): object {
   return {
     version: '28.0.0-devnet',
     commitHash: '0'.repeat(40),
     buildTimestamp: '1970-01-01T00:00:00',
     captiveCoreVersion: 'devnet (no stellar-core)',
-    protocolVersion: PROTOCOL_VERSION,
+    protocolVersion: ledger.context().protocol,
   }
 }
 
 /** Always base64: this method has no xdrFormat. */
-export function getLatestLedger({ history }: Ledger): object {
+export function getLatestLedger({ history, context }: Ledger): object {
   const latest = history.latest()
   return {
     id: latest.hash,
-    protocolVersion: PROTOCOL_VERSION,
+    protocolVersion: context().protocol,
     sequence: latest.sequence,
     closeTime: String(latest.closeTime),
     headerXdr: latest.header,
@@ -103,7 +102,7 @@ function describeLedger(record: LedgerRecord, history: History, format: XdrForma
     // In JSON, the real server also returns these two fields, empty.
     ...(format === 'json' && { headerXdr: '', metadataXdr: '' }),
     ...formatXdr(format, {
-      header: { type: xdr.LedgerHeaderHistoryEntry, xdr: headerEntry(record).toXdr('base64') },
+      header: { type: xdr.LedgerHeaderHistoryEntry, xdr: encodeWithHeader(headerEntry(record), record) },
       metadata: { type: xdr.LedgerCloseMeta, xdr: metadataOf(record, history) },
     }),
   }
@@ -113,5 +112,5 @@ function metadataOf(ledger: LedgerRecord, history: History): string {
   const bodies = ledger.transactions.map((transaction, index) =>
     history.body({ ledger, transaction, order: index + 1 }),
   )
-  return closeMeta(ledger, bodies).toXdr('base64')
+  return encodeWithHeader(closeMeta(ledger, bodies), ledger)
 }

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { calculateJwkThumbprint, exportJWK, generateKeyPair, importJWK, type JWK, SignJWT } from 'jose'
 import { z } from 'zod'
 import { isLoopback } from '#lib/config/shapes.ts'
-import { isEmail } from '#lib/text/plain-text.ts'
+import { isEmail } from '#lib/text/email.ts'
 import { readBody } from './body.ts'
 
 const TOKEN_TTL = 3600

@@ -8,6 +8,8 @@ export interface LedgerContext {
   /** SHA-256 of the passphrase, 32 bytes */
   readonly networkId: Uint8Array
   readonly passphrase: string
+  /** the number of the protocol, as the RPC reports it */
+  readonly protocol: 28 | 30
   /** checks a proof like the network's verifier */
   readonly verify: Verify
 }
