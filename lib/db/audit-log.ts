@@ -6,9 +6,9 @@ import {
   type SubjectKind,
 } from '#drizzle/schema/audit.ts'
 import { currentRequestId } from '#lib/observability/log.ts'
+import { placeholders, statement } from './built-query.ts'
 import type { Database } from './connection.ts'
 import { partsOf } from './parts.ts'
-import { placeholders, statement } from './prepared.ts'
 
 /** The actor of an entry: a user by (kind, sub), or the service itself, where `sub` is the name of its chore. */
 export interface Actor {
@@ -42,7 +42,7 @@ export async function recordAudit(tx: Database, at: Date, ...entries: AuditEntry
 }
 
 /** The entries of a transfer are written one by one. */
-const appendOne = statement('audit', {}, (db) => {
+const appendOne = statement({}, (db) => {
   const columns = ['at', 'organisation', 'actorKind', 'actorSub', 'action', 'subjectId', 'requestId', 'detail'] as const
   return db.insert(auditLog).values(placeholders(...columns))
 })

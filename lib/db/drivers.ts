@@ -7,7 +7,7 @@ import { drizzle as drizzleVercel } from 'drizzle-orm/vercel-postgres'
 import { Pool } from 'pg'
 import { openDurablePglite, syncFolder } from './durable-files.ts'
 import { isMigrated, migrate } from './migration.ts'
-import { guardPool } from './pool.ts'
+import { guardPool, SESSION, setSession } from './pool.ts'
 import { type Database, schema } from './schema.ts'
 import { copyTemplate } from './template.ts'
 
@@ -46,6 +46,7 @@ export async function connectPglite(directory: string | null): Promise<Connectio
   const client = directory === null ? await PGlite.create('memory://') : await openDurablePglite(directory)
   const database = drizzlePglite(client, { schema })
   return await once({ database, close: () => client.close() }, async () => {
+    await client.exec(SESSION)
     if (!(await isMigrated(database))) await migrate(database)
     if (isNew) syncFolder(directory)
   })
@@ -102,7 +103,8 @@ async function once(connection: Connection, migrated: () => Promise<void>): Prom
 }
 
 function poolOptions(url: string, { connections, silenceMs }: Limits) {
-  return { connectionString: url, max: connections, connectionTimeoutMillis: 10_000, query_timeout: silenceMs }
+  const limits = { max: connections, connectionTimeoutMillis: 10_000, query_timeout: silenceMs }
+  return { connectionString: url, ...limits, ...setSession }
 }
 
 /**

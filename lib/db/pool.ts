@@ -38,6 +38,18 @@ export function guardPool(pool: Pool): void {
 }
 
 /**
+ * What the service's statements and the driver's parsing depend on: a database, a role or a server may have other defaults. Poolers
+ * that hand statements to changing sessions keep these settings for each client, and refuse them as options of a connection.
+ */
+export const SESSION = `SET DateStyle = 'ISO, MDY'; SET TimeZone = 'UTC'; SET standard_conforming_strings = on`
+
+/** The option with which both drivers' pools prepare a new connection, before anything else uses it. Their types lack it. */
+export const setSession = {
+  verify: (client: { query(text: string, done: (error?: Error) => void): void }, done: (error?: Error) => void): void =>
+    client.query(SESSION, (error) => done(error)),
+}
+
+/**
  * The server's own limits on a transaction: it aborts with an error, even behind a pooler. They are shorter than the
  * silence after which a connection is closed.
  */

@@ -33,18 +33,15 @@ export function decoderOf<Selected extends Columns>(columns: Selected): (rows: u
  * A query for many rows, which selects exactly `columns`, in their order. Only a few such queries run concurrently and the
  * others wait, so none may be part of a transaction, which would occupy a connection in the meantime. `execute` takes the
  * owner of the rows, and owners take turns.
- * @param name the name under which each connection prepares the statement; without it the statement is planned each
- *   time
  */
 export function rowsOf<Selected extends Columns>(
   db: Database,
   columns: Selected,
   query: { toSQL(): Query },
-  name?: string,
 ): { execute(owner: string | undefined, values?: Record<string, unknown>): Promise<Row<Selected>[]> } {
   type Prepared = { execute: Row<Selected>[]; all: never; values: never }
   const decode = decoderOf(columns)
-  const prepared = readOnly(db)._.session.prepareQuery<Prepared>(query.toSQL(), undefined, name, true, decode)
+  const prepared = readOnly(db)._.session.prepareQuery<Prepared>(query.toSQL(), undefined, undefined, true, decode)
   return { execute: (owner, values) => inLine(listsLine(), owner, () => prepared.execute(values)) }
 }
 

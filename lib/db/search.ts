@@ -8,6 +8,7 @@ export function contains(text: string | undefined, ...columns: (AnyColumn | SQL)
   if (!text) return undefined
   // PostgreSQL stores neither NUL nor unpaired surrogates.
   if (text.includes('\0') || !text.isWellFormed()) return sql`false`
-  const pattern = `%${text.replaceAll(/[\\%_]/g, '\\$&')}%`
+  // Names are stored as NFC.
+  const pattern = `%${text.normalize('NFC').replaceAll(/[\\%_]/g, '\\$&')}%`
   return or(...columns.map((column) => sql`${column}::text ilike ${pattern}`))
 }

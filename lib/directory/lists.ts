@@ -1,7 +1,8 @@
-import { and, eq, getTableName, type Placeholder, type SQL, sql } from 'drizzle-orm'
+import { and, eq, type Placeholder, type SQL, sql } from 'drizzle-orm'
 import type { PgColumn, PgTable } from 'drizzle-orm/pg-core'
 import { z } from 'zod'
 import { organisations } from '#drizzle/schema/directory.ts'
+import { builtOnce } from '#lib/db/built-query.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { countUpTo, MAX_COUNTED } from '#lib/db/count.ts'
 import { byTime } from '#lib/db/keyset.ts'
@@ -14,7 +15,6 @@ import {
   pageQuery,
   rowsToRead,
 } from '#lib/db/paging.ts'
-import { preparedOnce } from '#lib/db/prepared.ts'
 import { readOnly } from '#lib/db/read-only.ts'
 import { type Row, rowsOf } from '#lib/db/rows.ts'
 
@@ -52,16 +52,16 @@ export function defineList<Columns extends ListColumns>(
       .where(condition)
       .orderBy(...newestFirst(columns))
       .limit(limit)
-  const firstPage = preparedOnce((db) => {
+  const firstPage = builtOnce((db) => {
     const query = select(db, isOwn(sql.placeholder('organisation')), sql.placeholder('limit'))
-    return rowsOf(db, columns, query, `newest_${getTableName(table)}`)
+    return rowsOf(db, columns, query)
   })
 
   /** Reads the records that match `condition`, after `page.after`. Owners take turns. */
   const readWhere = (db: Database, owner: string | undefined, condition: SQL | undefined, page: PageRequest) =>
     rowsOf(db, columns, select(db, and(condition, afterPosition(columns, page)), rowsToRead(page))).execute(owner)
 
-  /** Reads an organisation's records. The first page without a filter is the most frequent one and is prepared. */
+  /** Reads an organisation's records. The first page without a filter is the most frequent one, and is built once. */
   const readOwn = (db: Database, organisation: string, filter: SQL | undefined, page: PageRequest) =>
     filter || page.after
       ? readWhere(db, organisation, and(isOwn(organisation), filter), page)

@@ -2,10 +2,10 @@ import { and, desc, eq, gt, isNull, ne, type SQL, sql } from 'drizzle-orm'
 import { type ContractorStatus, contractors, identities, organisations } from '#drizzle/schema/directory.ts'
 import { type Identity, type SessionSettings, verifySession } from '#lib/auth/session.ts'
 import type { Actor } from '#lib/db/audit-log.ts'
+import { builtOnce } from '#lib/db/built-query.ts'
 import { type Database, transact, transactFor } from '#lib/db/connection.ts'
-import { preparedOnce } from '#lib/db/prepared.ts'
 import { Refusal } from '#lib/refusal/refusal.ts'
-import { foldEmail } from '#lib/text/plain-text.ts'
+import { foldEmail } from '#lib/text/email.ts'
 import { ensureOrganisation, isIdentity, type Organisation } from './organisations.ts'
 
 /** A contractor record that a user is linked to. */
@@ -99,7 +99,7 @@ export function isUpToDate(row: { issuer: string | null; email: string | null },
 }
 
 /** Identity, organisation and linked records in one prepared statement, since nearly every request runs it. */
-const userQuery = preparedOnce((db) => {
+const userQuery = builtOnce((db) => {
   const linked = db
     .select({
       record: sql`json_build_object('id', ${contractors.id}, 'organisation', ${contractors.organisation},
@@ -140,7 +140,7 @@ const userQuery = preparedOnce((db) => {
     .from(identities)
     .leftJoin(organisations, eq(organisations.id, identities.organisation))
     .where(and(eq(identities.kind, sql.placeholder('kind')), eq(identities.sub, sql.placeholder('sub'))))
-    .prepare('find_user')
+    .prepare('')
 })
 
 interface PendingInvite {
@@ -166,8 +166,8 @@ export async function findPendingInvite(
   return invite
 }
 
-const inviteByAddress = preparedOnce((db) => inviteQuery(db, contractors.address).prepare('invite_by_address'))
-const inviteByEmail = preparedOnce((db) => inviteQuery(db, contractors.emailFolded).prepare('invite_by_email'))
+const inviteByAddress = builtOnce((db) => inviteQuery(db, contractors.address).prepare(''))
+const inviteByEmail = builtOnce((db) => inviteQuery(db, contractors.emailFolded).prepare(''))
 
 function inviteQuery(db: Database, column: typeof contractors.address | typeof contractors.emailFolded) {
   return db

@@ -1,4 +1,4 @@
-import { REFUSALS } from '#lib/refusal/refusal.ts'
+import { SPONSOR_REASONS } from '#lib/refusal/refusal.ts'
 import { type RefusalReason, sponsorRefused } from '#lib/refusal/sponsor-refusal.ts'
 
 /** Why a line was not paid, and why a payout of a run failed: the codes that are stored, with their meaning. */
@@ -37,7 +37,7 @@ export const contractErrorOf = (code: string): number | undefined =>
 export const isLineErrorCode = (error: string): error is LineErrorCode =>
   Object.hasOwn(LINE_ERRORS, error) || isRefusalReason(error) || contractErrorOf(error) !== undefined
 
-const isRefusalReason = (code: string): code is RefusalReason => Object.hasOwn(REFUSALS[422], code)
+const isRefusalReason = (code: string): code is RefusalReason => Object.hasOwn(SPONSOR_REASONS, code)
 
 /** A code in words. */
 export function describeLineError(code: string): string {

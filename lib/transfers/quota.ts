@@ -1,9 +1,9 @@
 import { and, eq, sql } from 'drizzle-orm'
 import { quotas, sponsorFloats, type Transfer, type TransferKind } from '#drizzle/schema/transfers.ts'
+import { placeholders, statement } from '#lib/db/built-query.ts'
 import { readClock } from '#lib/db/clock.ts'
 import { type Database, violatedConstraint } from '#lib/db/connection.ts'
 import { runLast } from '#lib/db/last-statements.ts'
-import { placeholders, statement } from '#lib/db/prepared.ts'
 import { type RefusalReason, sponsorRefused } from '#lib/refusal/sponsor-refusal.ts'
 
 /** Limits per UTC day; amounts in stroops. */
@@ -96,7 +96,7 @@ async function hold(
 
 type AccountLimits = { stroopsPerAccount: bigint; transfersPerAccount?: number | null }
 
-const holdQuery = statement('hold_quota', { account: quotas.account }, (db) => {
+const holdQuery = statement({ account: quotas.account }, (db) => {
   const { held, count, stroops, transfers } = placeholders('held', 'count', 'stroops', 'transfers')
   const sum = sql`${quotas.count} + ${count}`
   return db

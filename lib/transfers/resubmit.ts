@@ -1,7 +1,7 @@
 import { and, eq, gt, inArray, isNull, lt, or, sql } from 'drizzle-orm'
 import { envelopes, transfers } from '#drizzle/schema/transfers.ts'
+import { assignments, statement } from '#lib/db/built-query.ts'
 import type { Database } from '#lib/db/connection.ts'
-import { assignments, statement } from '#lib/db/prepared.ts'
 import { log } from '#lib/observability/log.ts'
 import type { ReadAccount } from '#lib/stellar/account.ts'
 import type { Network } from '#lib/stellar/network.ts'
@@ -91,7 +91,7 @@ const IS_IT = and(
   sql`${envelopes.outerHash} IS NOT DISTINCT FROM ${sql.placeholder('outerHash')}`,
 )
 
-const claimSubmission = statement('claim_submission', { signed: envelopes.signed }, (db) => {
+const claimSubmission = statement({ signed: envelopes.signed }, (db) => {
   const { sentLedger } = envelopes
   const { ledger } = assignments('ledger')
   const at = sql`${sql.placeholder('at')}::timestamptz`
@@ -106,7 +106,7 @@ const claimSubmission = statement('claim_submission', { signed: envelopes.signed
   return db.update(envelopes).set(sent).where(claimed).returning({ signed: envelopes.signed })
 })
 
-const noteResponse = statement('note_response', { innerHash: envelopes.innerHash }, (db) => {
+const noteResponse = statement({ innerHash: envelopes.innerHash }, (db) => {
   const response = assignments('sentLedger', 'resultCode', 'refusedLedger')
   // A slow response says nothing about a later submission.
   const isLatest = and(IS_IT, eq(envelopes.sentLedger, sql.placeholder('ledger')))

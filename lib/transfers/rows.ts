@@ -1,7 +1,7 @@
 import { and, asc, desc, eq, getTableColumns, inArray, isNotNull, notInArray, or, type SQL, sql } from 'drizzle-orm'
 import { envelopes, type Transfer, transfers } from '#drizzle/schema/transfers.ts'
+import { placeholders, statement } from '#lib/db/built-query.ts'
 import type { Database } from '#lib/db/connection.ts'
-import { placeholders, statement } from '#lib/db/prepared.ts'
 import { NOT_CONSUMED } from './decide.ts'
 import type { Intent } from './policy.ts'
 
@@ -42,7 +42,7 @@ export const findTransfer = async (db: Database, id: string): Promise<RecordedTr
 /** The envelopes of transfers, in the order in which they were recorded. */
 export const findEnvelopes = (db: Database, ids: readonly string[]): Promise<Envelope[]> => envelopesQuery(db, { ids })
 
-const envelopesQuery = statement('envelopes', ENVELOPE_STATE, (db) =>
+const envelopesQuery = statement(ENVELOPE_STATE, (db) =>
   db
     .select(ENVELOPE_STATE)
     .from(envelopes)
@@ -72,7 +72,7 @@ const AND_CLOCK = {
   now: sql<number>`(extract(epoch FROM clock_timestamp()) * 1000)::double precision`,
   transfer: sql<string | null>`${envelopes.transfer}`,
 }
-const transferAndClock = statement('transfer_and_clock', AND_CLOCK, (db) =>
+const transferAndClock = statement(AND_CLOCK, (db) =>
   db
     .select(AND_CLOCK)
     .from(sql`(VALUES (1)) AS one`)
@@ -87,9 +87,7 @@ export const findOpenTransfer = async (db: Database, account: string): Promise<T
 const IS_OPEN = sql`${transfers.status} = 'open'`
 
 const IS_OPEN_OF = and(eq(transfers.account, sql.placeholder('account')), IS_OPEN)
-const openTransferQuery = statement('open_transfer', getTableColumns(transfers), (db) =>
-  db.select().from(transfers).where(IS_OPEN_OF),
-)
+const openTransferQuery = statement(getTableColumns(transfers), (db) => db.select().from(transfers).where(IS_OPEN_OF))
 
 type Call = Pick<Transfer, 'kind' | 'owner' | 'recipient'>
 
@@ -105,7 +103,7 @@ export const lockTransfer = async (tx: Database, id: string): Promise<Transfer |
   (await lockQuery(tx, { id }))[0]
 
 const IS_IT = eq(transfers.id, sql.placeholder('id'))
-const lockQuery = statement('lock_transfer', getTableColumns(transfers), (db) =>
+const lockQuery = statement(getTableColumns(transfers), (db) =>
   db.select().from(transfers).where(IS_IT).for('no key update'),
 )
 
@@ -133,7 +131,7 @@ export async function beginTransfer(tx: Database, row: NewTransfer, envelope: Ne
   return transfer ? await addFirstEnvelope(tx, transfer, envelope) : ('taken' as const)
 }
 
-const addTransfer = statement('add_transfer', getTableColumns(transfers), (db) => {
+const addTransfer = statement(getTableColumns(transfers), (db) => {
   const call = placeholders('kind', 'account', 'sequenceNumber', 'recipient', 'quotaDay', 'createdAt')
   const others = placeholders(...(Object.keys(UNSET) as (keyof typeof UNSET)[]))
   return db
@@ -161,7 +159,7 @@ export type NewEnvelope = Pick<Envelope, 'innerHash' | 'outerHash' | 'bid' | 'ma
 export const addEnvelope = async (tx: Database, { id: transfer }: Transfer, envelope: NewEnvelope) =>
   (await addEnvelopeQuery(tx, { sealedOpening: null, ...envelope, transfer }))[0]
 
-const addEnvelopeQuery = statement('add_envelope', ENVELOPE_STATE, (db) =>
+const addEnvelopeQuery = statement(ENVELOPE_STATE, (db) =>
   db
     .insert(envelopes)
     .values(placeholders('innerHash', 'outerHash', 'signed', 'sealedOpening', 'bid', 'maxTime', 'transfer'))
@@ -185,7 +183,7 @@ export const lastLedgerOf = async (db: Database, account: string): Promise<numbe
   (await lastLedger(db, { account }))[0]?.ledger ?? 0
 
 // Planned for each account: some have thousands of transfers, and most have a few.
-const lastLedger = statement(undefined, { ledger: transfers.ledger }, (db) =>
+const lastLedger = statement({ ledger: transfers.ledger }, (db) =>
   db
     .select({ ledger: transfers.ledger })
     .from(transfers)

@@ -3,9 +3,9 @@ import { FREQUENT_ACTOR } from '#drizzle/schema/audit.ts'
 import { contractors, payouts } from '#drizzle/schema/directory.ts'
 import { type Transfer, transfers } from '#drizzle/schema/transfers.ts'
 import { type Actor, recordAudit } from '#lib/db/audit-log.ts'
+import { assignments, statement } from '#lib/db/built-query.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
 import { statusesBefore } from '#lib/db/moves.ts'
-import { assignments, statement } from '#lib/db/prepared.ts'
 import { countPayouts, hasPayout, lockBatches, PAYOUT_MOVES } from '#lib/directory/batches/progress.ts'
 import { reopenPayout } from '#lib/directory/payouts/reopening.ts'
 import { removeSeals } from '#lib/directory/payouts/seals.ts'
@@ -70,7 +70,7 @@ export async function settleOwners(tx: Database, transfer: Transfer, now: Date):
   await settleJob(tx, transfer, now)
 }
 
-const endTransfer = statement('end_transfer', getTableColumns(transfers), (db) => {
+const endTransfer = statement(getTableColumns(transfers), (db) => {
   const end = assignments('status', 'hash', 'applied', 'ledger', 'resultCode', 'contractError', 'feeCharged')
   const appliedAt = sql`${sql.placeholder('appliedAt')}::timestamptz`
   const settledAt = sql`${sql.placeholder('settledAt')}::timestamptz`

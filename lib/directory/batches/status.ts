@@ -3,7 +3,7 @@ import type { z } from 'zod'
 import { batches, identities } from '#drizzle/schema/directory.ts'
 import { transfers } from '#drizzle/schema/transfers.ts'
 import type { Identity } from '#lib/auth/session.ts'
-import { preparedOnce } from '#lib/db/prepared.ts'
+import { builtOnce } from '#lib/db/built-query.ts'
 import type { DirectoryContext } from '../context.ts'
 import { isId } from '../ids.ts'
 import { admitUser, employerRequired, isUpToDate } from '../users.ts'
@@ -45,7 +45,7 @@ export async function pollBatchStatus(
   return { progress: { ...progress, ...(run && { run }) }, organisation, hasOpenTransfers }
 }
 
-const statusQuery = preparedOnce((db) => {
+const statusQuery = builtOnce((db) => {
   const { status, settledCount, failedCount, payoutCount } = batches
   const open = db
     .select({ one: sql`1` })
@@ -63,5 +63,5 @@ const statusQuery = preparedOnce((db) => {
     .from(identities)
     .leftJoin(batches, and(eq(batches.id, sql.placeholder('id')), eq(batches.organisation, identities.organisation)))
     .where(and(eq(identities.kind, sql.placeholder('kind')), eq(identities.sub, sql.placeholder('sub'))))
-    .prepare('batch_status')
+    .prepare('')
 })

@@ -1,8 +1,8 @@
 import { and, asc, desc, eq, inArray, isNotNull, lt, ne, or, sql } from 'drizzle-orm'
 import { identities, type PayoutStatus, payouts } from '#drizzle/schema/directory.ts'
 import type { Actor } from '#lib/db/audit-log.ts'
+import { statement } from '#lib/db/built-query.ts'
 import type { Database } from '#lib/db/connection.ts'
-import { statement } from '#lib/db/prepared.ts'
 import { countPayouts, hasPayout, lockBatches } from '../batches/progress.ts'
 import { isId } from '../ids.ts'
 
@@ -12,7 +12,7 @@ export async function organisationOfWallet(db: Database, account: string): Promi
   return wallet?.organisation ?? null
 }
 
-const walletQuery = statement('wallet', { organisation: identities.organisation }, (db) =>
+const walletQuery = statement({ organisation: identities.organisation }, (db) =>
   db
     .select({ organisation: identities.organisation })
     .from(identities)
