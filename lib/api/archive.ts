@@ -61,8 +61,11 @@ type RangeQuery = z.output<typeof rangeQuery>
 
 function rangeOf({ firstLedger, ingestedThrough }: Archive, query: RangeQuery) {
   const { cursor: after, limit = MAX_PAGE } = query
-  // A range that ends below the first ledger, or begins above the ingested end, must not count as empty, and so as complete.
+  // A range that ends below the first ledger, or begins above the ingested end, must not be reported as complete.
   const { from_ledger = Math.min(firstLedger, query.to_ledger ?? firstLedger) } = query
+  if (query.to_ledger !== undefined && query.to_ledger < from_ledger) {
+    throw new Refusal('to-ledger-invalid', 'to_ledger is before from_ledger')
+  }
   const { to_ledger = Math.max(ingestedThrough, from_ledger) } = query
   return { fromLedger: from_ledger, toLedger: to_ledger, after, limit }
 }

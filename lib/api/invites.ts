@@ -23,6 +23,7 @@ export const INVITE_OPERATIONS = inGroup('Contractors', [
       'contractor-inactive',
       'contractor-accepted',
       'invite-limit',
+      'mail-refused',
       'mail-unavailable',
     ],
     handle: (context) => inviteContractor(context, context.params.id),

@@ -77,7 +77,8 @@ export function resource<Context = unknown>(
     PUT: respondTo('PUT'),
     PATCH: respondTo('PATCH'),
     DELETE: respondTo('DELETE'),
-    OPTIONS: async (request) => finish(request, preflight(allow), requestIdOf(request.headers.get('x-request-id'))),
+    OPTIONS: async (request) =>
+      finish(request, preflight(request, allow), requestIdOf(request.headers.get('x-request-id'))),
   }
 }
 

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { Session } from '#lib/auth/session.ts'
-import { REFUSALS, Refusal, type RefusalCode } from '#lib/refusal/refusal.ts'
+import { Refusal, type RefusalCode, SPONSOR_REASONS } from '#lib/refusal/refusal.ts'
 import type { Service } from '#lib/server/services.ts'
 import { bodyWith } from '#lib/text/plain-text.ts'
 import { decodeInner } from '#lib/transfers/policy.ts'
@@ -35,7 +35,7 @@ const transferRequest = signedRequest.extend({
 
 export const TRANSFER_REFUSALS: readonly RefusalCode[] = [
   ...(['signed-xdr-invalid', 'source-mismatch', 'wallet-required', 'sponsor-not-configured'] as const),
-  ...(Object.keys(REFUSALS[422]) as RefusalCode[]),
+  ...(Object.keys(SPONSOR_REASONS) as RefusalCode[]),
   ...(['transfer-open', 'transfer-refused', 'transfer-replaced', 'transfer-failed'] as const),
   ...(['transfer-expired', 'transfer-unknown'] as const),
 ]

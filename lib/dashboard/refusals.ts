@@ -4,7 +4,7 @@ import { organisations } from '#drizzle/schema/directory.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { countUpTo } from '#lib/db/count.ts'
 import type { Order } from '#lib/db/keyset.ts'
-import { REFUSALS } from '#lib/refusal/refusal.ts'
+import { SPONSOR_REASONS } from '#lib/refusal/refusal.ts'
 import { writtenBetween } from './audit-days.ts'
 import { BY_TIME, type Filters, having, isAccount, isOneOf, isRecordId, readFilters } from './filters.ts'
 import { type PageRequest, readAll, readPage, type Source } from './list.ts'
@@ -27,7 +27,7 @@ export const REFUSAL_FILTERS = {
   organisation: isRecordId,
   contractor: isRecordId,
   account: isAccount,
-  reason: isOneOf(Object.keys(REFUSALS[422])),
+  reason: isOneOf(Object.keys(SPONSOR_REASONS)),
   ...BY_TIME,
 }
 
@@ -110,6 +110,6 @@ async function refusalsOf(db: Database, filters: RefusalFilters): Promise<SQL | 
 
 function wordsOf(reason: unknown): Pick<RefusalLine, 'reason' | 'words'> {
   const code = String(reason)
-  const words: Record<string, string> = REFUSALS[422]
+  const words: Record<string, string> = SPONSOR_REASONS
   return { reason: code, words: words[code] ?? code }
 }

@@ -6,6 +6,11 @@ import { validEnvironment } from '#lib/config/environment.ts'
  */
 export type Readers = 'configured' | 'everybody' | 'ourselves'
 
+const EXPOSED = [
+  ...['Link', 'Retry-After', 'WWW-Authenticate', 'X-Request-Id', 'X-Total-Count'],
+  ...['Idempotency-Replayed', 'Deprecation', 'Sunset'],
+].join(', ')
+
 /** Adds CORS headers. The API takes tokens and no cookies, so every origin may read responses unless CORS_ORIGINS is set. */
 export function allowReaders(request: Request, response: Response, readers: Readers): Response {
   if (readers === 'ourselves') return response
@@ -18,18 +23,27 @@ export function allowReaders(request: Request, response: Response, readers: Read
     headers.append('Vary', 'Origin')
     if (origin && allowed.includes(origin)) headers.set('Access-Control-Allow-Origin', origin)
   }
-  headers.set('Access-Control-Expose-Headers', 'Link, Retry-After, WWW-Authenticate, X-Request-Id, X-Total-Count')
+  headers.set('Access-Control-Expose-Headers', EXPOSED)
   return response
 }
 
-/** The response to a CORS preflight. `allow` lists the methods of the route. */
-export function preflight(allow: string): Response {
+/** A list of header names, as a browser sends it. */
+const HEADER_NAMES = /^[\w!#$%&'*+.^`|~-]+( *, *[\w!#$%&'*+.^`|~-]+)*$/
+
+/**
+ * The response to a CORS preflight. It allows every header that the browser asks for: without cookies none is dangerous, and wallets,
+ * tracing and error reporters send their own.
+ * @param allow the methods of the route
+ */
+export function preflight(request: Request, allow: string): Response {
+  const requested = request.headers.get('access-control-request-headers')
+  const headers = requested !== null && HEADER_NAMES.test(requested) ? requested : 'authorization, content-type'
   return new Response(null, {
     status: 204,
     headers: {
       Allow: allow,
       'Access-Control-Allow-Methods': allow,
-      'Access-Control-Allow-Headers': 'authorization, content-type, x-request-id',
+      'Access-Control-Allow-Headers': headers,
       'Access-Control-Max-Age': '86400',
     },
   })

@@ -1,7 +1,7 @@
-import { REFUSALS, Refusal } from './refusal.ts'
+import { Refusal, SPONSOR_REASONS } from './refusal.ts'
 
 /** Why the sponsor does not pay: the codes of status 422. */
-export type RefusalReason = keyof (typeof REFUSALS)[422]
+export type RefusalReason = keyof typeof SPONSOR_REASONS
 
 /**
  * `detail` is appended to the reason's message, or replaces its `<time>`. `asOf` is the ledger that the reason depends on.
@@ -39,7 +39,7 @@ export function sponsorRefused(reason: RefusalReason, particulars: RefusalDetail
 }
 
 function messageOf(reason: RefusalReason, detail?: string): string {
-  const message: string = REFUSALS[422][reason]
+  const message: string = SPONSOR_REASONS[reason]
   if (detail === undefined) return message
   return message.includes('<time>') ? message.replace('<time>', detail) : `${message}: ${detail}`
 }

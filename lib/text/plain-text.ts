@@ -49,8 +49,23 @@ function appendByte(before: number, byte: number): number {
   return crc
 }
 
+/**
+ * Invisible characters, by which two texts look alike: format characters such as zero-width spaces and directional
+ * marks, fillers, variation selectors, tags, private use, the braille blank and the replacement character.
+ */
+const INVISIBLE = /[\p{Default_Ignorable_Code_Point}\p{Cf}\p{Co}\u2800\ufffd]/u
+
+/** Whether a text has invisible characters. */
+export const hasInvisible = (text: string): boolean => INVISIBLE.test(text)
+
+/**
+ * The invisible characters that names need: zero-width joiners between the letters of Persian and Indic names and within emoji, and
+ * the selector of a coloured emoji.
+ */
+const JOINERS = /(?<=[\p{L}\p{M}\p{Emoji}]|\ufe0f)(?:\u200c|\u200d)(?=[\p{L}\p{M}\p{Emoji}])|(?<=\p{Emoji})\ufe0f/gu
+
 /** Why a text is invalid. Zod issues carry it in `params.problem`. */
-export type TextProblem = 'required' | 'too-long' | 'control-characters' | 'secret-seed'
+export type TextProblem = 'required' | 'too-long' | 'control-characters' | 'invisible-characters' | 'secret-seed'
 
 /** Why a value is not a text of at most `most` characters (code points), or undefined. */
 export function problemOf(text: unknown, most: number): TextProblem | undefined {
@@ -59,7 +74,9 @@ export function problemOf(text: unknown, most: number): TextProblem | undefined 
   // PostgreSQL cannot store NUL, a control character. A lone surrogate has no UTF-8 encoding.
   if (/\p{Cc}/u.test(text) || !text.isWellFormed()) return 'control-characters'
   if (containsSecretSeed(text)) return 'secret-seed'
-  return text.trim() === '' ? 'required' : undefined
+  const visible = text.replaceAll(JOINERS, '')
+  if (hasInvisible(visible)) return 'invisible-characters'
+  return visible.trim() === '' ? 'required' : undefined
 }
 
 /** The message for each problem, without the name of the field. None contains the text. */
@@ -68,11 +85,13 @@ export const textMessages = <const Most extends number>(most: Most) =>
     required: 'required',
     'too-long': `must have at most ${most} characters`,
     'control-characters': 'must not contain control characters',
+    'invisible-characters': 'must not contain invisible characters',
     'secret-seed': 'must not contain a secret seed',
   }) as const satisfies Record<TextProblem, string>
 
 /**
- * A field of plain text: any script, no control characters, no secret seed, at most `most` characters (code points).
+ * A field of plain text: any script, no control or invisible characters, no secret seed, at most `most` characters (code points).
+ * It is normalized (NFC), so that a name is found in each of its spellings.
  */
 export function plainText(most: number) {
   const messages = textMessages(most)
@@ -83,6 +102,7 @@ export function plainText(most: number) {
       if (problem)
         context.addIssue({ code: 'custom', message: messages[problem], params: { problem }, continue: false })
     })
+    .overwrite((text) => text.normalize('NFC'))
     .meta({ minLength: 1, maxLength: most })
 }
 
@@ -95,24 +115,4 @@ export function bodyWith<const Name extends string>(name: Name, description: str
 /** The message for a field: `required` if it is absent, `problem` if its value has the wrong type. */
 export function absentOr(problem: string) {
   return (issue: { input?: unknown }): string => (issue.input === undefined ? 'required' : problem)
-}
-
-const ADDRESS = /^[^\s@\p{Cc}<>()[\]\\,;:"]+@[^\s@\p{Cc}<>()[\]\\,;:"]+$/u
-
-/**
- * Whether `text` is a single email address of at most 254 characters, without a display name. Mail servers may apply
- * NFKC (the Kelvin sign U+212A becomes K), so an address that NFKC changes could be another mailbox's and is rejected.
- */
-export function isEmail(text: string): boolean {
-  return text.length <= 254 && text.isWellFormed() && text.normalize('NFKC') === text && ADDRESS.test(text)
-}
-
-export const emailField = z
-  .string('must be a string')
-  .refine(isEmail, { error: 'must be an email address', abort: true })
-  .refine((text) => !containsSecretSeed(text), 'must not contain a secret seed')
-
-/** Normalizes an email for uniqueness checks. */
-export function foldEmail(email: string): string {
-  return email.toLowerCase()
 }

@@ -179,8 +179,24 @@ describe('unknown methods and paths', () => {
       allow: 'GET, PATCH, OPTIONS',
       'access-control-allow-origin': '*',
       'access-control-allow-methods': 'GET, PATCH, OPTIONS',
-      'access-control-allow-headers': 'authorization, content-type, x-request-id',
+      'access-control-allow-headers': 'authorization, content-type',
     })
+  })
+
+  test.each([
+    ['of a wallet', 'authorization,content-type,x-client-name,x-client-version'],
+    ['of tracing and error reporters', 'traceparent, tracestate, baggage, sentry-trace, x-datadog-trace-id'],
+    ['of caches', 'cache-control,if-none-match,pragma'],
+  ])('allows a page to send the headers %s', async (_, requested) => {
+    const headers = { origin: 'https://wallet.example', 'access-control-request-headers': requested }
+    const response = await handlers.OPTIONS(new Request(url, { method: 'OPTIONS', headers }), {})
+    expect(response.headers.get('access-control-allow-headers')).toBe(requested)
+  })
+
+  test('echoes no list of headers that no browser sends', async () => {
+    const headers = { 'access-control-request-headers': 'x-a; path=/, "x-b"' }
+    const response = await handlers.OPTIONS(new Request(url, { method: 'OPTIONS', headers }), {})
+    expect(response.headers.get('access-control-allow-headers')).toBe('authorization, content-type')
   })
 })
 
@@ -195,7 +211,7 @@ describe('CORS', () => {
     for (const { headers } of answers) {
       expect(headers.get('access-control-allow-origin')).toBe('*')
       expect(headers.get('access-control-expose-headers')).toBe(
-        'Link, Retry-After, WWW-Authenticate, X-Request-Id, X-Total-Count',
+        'Link, Retry-After, WWW-Authenticate, X-Request-Id, X-Total-Count, Idempotency-Replayed, Deprecation, Sunset',
       )
       expect(headers.get('access-control-allow-credentials')).toBeNull()
     }

@@ -176,13 +176,19 @@ test('sends nothing without an email', async () => {
   expect(letters).toEqual([])
 })
 
-test('responds 503 if the mail server rejects a recipient, and succeeds on retry', async () => {
+test.each([
+  ['422 if the mail server refuses a recipient for good', 550, 422, 'mail-refused', null],
+  ['503 if the mail server wants a message later', 450, 503, 'mail-unavailable', '60'],
+])('responds %s, with the link, and succeeds on retry', async (_, reply, status, code, retryAfter) => {
   const id = await create({ name: 'Ann', email: 'refused@b.example' })
-  refusal = new Error('<refused@b.example>: no such user here')
+  refusal = Object.assign(new Error('<refused@b.example>: not now'), { responseCode: reply })
   const answer = await invite(id)
-  expect([answer.status, answer.body]).toEqual([503, { error: 'the mail could not be sent', code: 'mail-unavailable' }])
-  expect(answer.headers.get('retry-after')).toBe('60')
-  expect(logged.join('\n')).toMatch(/EENVELOPE RCPT TO 550/)
+  expect([answer.status, answer.body]).toEqual([
+    status,
+    { error: expect.stringContaining('inviteUrl'), code, inviteUrl: expect.stringMatching(/\/invite\/[\w-]+$/) },
+  ])
+  expect(answer.headers.get('retry-after')).toBe(retryAfter)
+  expect(logged.join('\n')).toMatch(new RegExp(`EENVELOPE RCPT TO ${reply}`))
   expect(logged.join('\n')).not.toContain('refused@')
   refusal = undefined
   expect((await invite(id)).status).toBe(200)
@@ -193,7 +199,7 @@ test('reports an unreachable mail server and a rejected password alike as unavai
   const { mail } = service.running.settings
   if (!mail) throw new Error('no mail')
   const message = { to: 'a@b.example', subject: 's', text: 't', html: 'h' }
-  const unavailable = { code: 'mail-unavailable', message: 'the mail could not be sent' }
+  const unavailable = { code: 'mail-unavailable', message: expect.stringContaining('the mail could not be sent') }
   await expect(sendMail({ ...mail, url: 'smtp://127.0.0.1:1' }, message)).rejects.toMatchObject(unavailable)
   const wrong = mail.url.replace('hunter2', 'hunter3')
   await expect(sendMail({ ...mail, url: wrong }, message)).rejects.toMatchObject(unavailable)
@@ -228,7 +234,7 @@ test('limits the invites that an organisation mails per day, but not its links o
 test('does not count a failed mail', async () => {
   const id = await create({ name: 'Ann', email: 'bounced@b.example' })
   refusal = new Error('<bounced@b.example>: try later')
-  for (let time = 0; time < 5; time += 1) expect((await invite(id)).status).toBe(503)
+  for (let time = 0; time < 5; time += 1) expect((await invite(id)).status).toBe(422)
   refusal = undefined
   for (let time = 0; time < 3; time += 1) expect((await invite(id)).status).toBe(200)
   expect((await invite(id)).status).toBe(429)

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { REFUSALS } from '#lib/refusal/refusal.ts'
+import { SPONSOR_REASONS } from '#lib/refusal/refusal.ts'
 import { type RefusalReason, SponsorRefusal, sponsorRefused } from '#lib/refusal/sponsor-refusal.ts'
 import { CLAIM_CASES } from '../directory/claim-cases.ts'
 import { INVALID_CALLS } from '../transfers/call-cases.ts'
@@ -9,7 +9,7 @@ import { RIVAL_CASES } from '../transfers/rival-cases.ts'
 import { PAYER_CASES, SIGNATURE_CASES } from '../transfers/signature-cases.ts'
 import { FEE_CASES, FOOTPRINT_CASES, HOST_ERRORS, RESOURCE_CASES } from '../transfers/simulation-cases.ts'
 
-const messages = Object.entries(REFUSALS[422]) as [RefusalReason, string][]
+const messages = Object.entries(SPONSOR_REASONS) as [RefusalReason, string][]
 
 test('covers every reason in a table of cases', () => {
   const tables = [

@@ -9,7 +9,7 @@ import { readJson } from '#lib/http/body.ts'
 import { requireRequestLeft } from '#lib/http/request-limit.ts'
 import { Refusal } from '#lib/refusal/refusal.ts'
 import { service } from '#lib/server/services.ts'
-import { emailField } from '#lib/text/plain-text.ts'
+import { emailField } from '#lib/text/email.ts'
 
 const BODY = z.object({ email: emailField }, 'email required')
 

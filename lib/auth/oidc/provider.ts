@@ -1,4 +1,4 @@
-import { createRemoteJWKSet, customFetch, errors, type JWTVerifyGetKey } from 'jose'
+import { createLocalJWKSet, createRemoteJWKSet, customFetch, errors, type JWTVerifyGetKey } from 'jose'
 import { perProcess } from '#lib/observability/per-process.ts'
 import { discover } from './discovery.ts'
 import { fetchCapped, isSecure, PROVIDER_TIMEOUT_MS, requireSecure, unreachable } from './provider-request.ts'
@@ -20,7 +20,7 @@ export interface ProviderSettings {
 }
 
 export interface Provider {
-  /** Finds the key of a token, for jose. @throws Refusal `unavailable` while the provider cannot be reached */
+  /** Finds the key of a token, for jose; JWKSMultipleMatchingKeys has the candidates. @throws Refusal `unavailable` while the provider cannot be reached */
   keys: JWTVerifyGetKey
   /** The userinfo endpoint (OpenID Connect Core 1.0 §5.3), if discovery names one over TLS. */
   userinfo: URL | undefined
@@ -54,6 +54,11 @@ function fetchKeys(address: string): JWTVerifyGetKey {
     try {
       return await keys(header, token)
     } catch (cause) {
+      const unnamed = keys.jwks()?.keys.filter(({ kid }) => kid === undefined) ?? []
+      // The provider names the key in its tokens, and not in its list.
+      if (cause instanceof errors.JWKSNoMatchingKey && header.kid !== undefined && unnamed.length > 0) {
+        return await createLocalJWKSet({ keys: unnamed })({ ...header, kid: undefined }, token)
+      }
       // These three errors are about the token; every other one is about the provider.
       if (cause instanceof errors.JWKSNoMatchingKey || cause instanceof errors.JWKSMultipleMatchingKeys) throw cause
       if (cause instanceof errors.JOSENotSupported) throw cause

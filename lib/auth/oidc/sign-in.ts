@@ -1,8 +1,9 @@
-import { jwtVerify } from 'jose'
+import { errors, type JWTVerifyGetKey, type JWTVerifyOptions, jwtVerify } from 'jose'
 import { z } from 'zod'
 import { describeFailure, log } from '#lib/observability/log.ts'
 import { Refusal } from '#lib/refusal/refusal.ts'
-import { bodyWith, isEmail } from '#lib/text/plain-text.ts'
+import { isEmail } from '#lib/text/email.ts'
+import { bodyWith } from '#lib/text/plain-text.ts'
 import { type Identity, MAX_TOKEN_LENGTH, mintSession, type SessionSettings, type SignedIn } from '../session.ts'
 import { openProvider, type ProviderSettings } from './provider.ts'
 import { fetchCapped } from './provider-request.ts'
@@ -11,7 +12,10 @@ import { fetchCapped } from './provider-request.ts'
 export const providerToken = bodyWith('token', 'an access token of the identity provider')
 
 /** The `typ` headers of access tokens (RFC 9068 §2.1). The same keys sign logout tokens, which have another type. */
-const ACCESS_TOKEN_TYPES: ReadonlySet<unknown> = new Set([undefined, 'JWT', 'jwt', 'at+jwt', 'application/at+jwt'])
+const ACCESS_TOKEN_TYPES: ReadonlySet<string | undefined> = new Set([undefined, 'jwt', 'at+jwt', 'application/at+jwt'])
+
+/** How far (s) the provider's clock may be ahead. An expired token starts no session all the same. */
+const CLOCK_TOLERANCE = 30
 
 /**
  * @throws Refusal `idp-not-configured`
@@ -46,28 +50,44 @@ export async function verifyAccessToken(
 ): Promise<{ identity: Identity & { kind: 'idp' }; expiresAt: Date }> {
   if (token.length > MAX_TOKEN_LENGTH) throw invalid()
   const { keys, userinfo } = await openProvider(provider)
-  const { payload, protectedHeader } = await jwtVerify(token, keys, {
+  const { payload, protectedHeader } = await verifyWithAny(token, keys, {
     issuer: provider.issuer,
     audience: provider.audience,
     algorithms: [...provider.algorithms],
     requiredClaims: ['sub', 'iat', 'exp'],
     currentDate: now,
-    clockTolerance: 5,
+    clockTolerance: CLOCK_TOLERANCE,
   }).catch((cause: unknown) => {
     throw cause instanceof Refusal ? cause : invalid(cause)
   })
   const { sub, exp } = payload
-  if (!ACCESS_TOKEN_TYPES.has(protectedHeader.typ)) throw invalid()
+  // Media types have no case (RFC 2045 §5.1).
+  if (!ACCESS_TOKEN_TYPES.has(protectedHeader.typ?.toLowerCase())) throw invalid()
   // Privy's identity tokens have the issuer and audience of its access tokens. Only identity tokens have this claim.
   if (payload.linked_accounts !== undefined) throw invalid()
   if (!isSubject(sub) || exp === undefined) throw invalid()
-  // The tolerance allows for a provider whose clock is fast. An expired token must not start a session.
   const expiresAt = new Date(exp * 1000)
   if (expiresAt.getTime() <= now.getTime()) throw invalid()
   // Without an email claim in the token, the userinfo endpoint may return the email.
   const claims =
     payload[provider.emailClaim] === undefined && userinfo ? await askUserinfo(userinfo, token, sub) : payload
   return { identity: { kind: 'idp', sub, issuer: provider.issuer, ...verifiedEmail(provider, claims) }, expiresAt }
+}
+
+/** Verifies a token with each of the keys that may be meant: a provider may list keys without a `kid`, or one twice. */
+async function verifyWithAny(token: string, keys: JWTVerifyGetKey, options: JWTVerifyOptions) {
+  const several = await jwtVerify(token, keys, options).catch((error: unknown) => {
+    if (error instanceof errors.JWKSMultipleMatchingKeys) return error
+    throw error
+  })
+  if (!(several instanceof errors.JWKSMultipleMatchingKeys)) return several
+  for await (const key of several) {
+    const verified = await jwtVerify(token, key, options).catch((error: unknown) => {
+      if (!(error instanceof errors.JWSSignatureVerificationFailed)) throw error
+    })
+    if (verified) return verified
+  }
+  throw new errors.JWSSignatureVerificationFailed()
 }
 
 const CLAIMS = z.record(z.string(), z.unknown())

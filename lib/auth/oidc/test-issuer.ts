@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import { z } from 'zod'
 import { Refusal } from '#lib/refusal/refusal.ts'
-import { foldEmail } from '#lib/text/plain-text.ts'
+import { foldEmail } from '#lib/text/email.ts'
 
 const TOKEN_RESPONSE = z.object({ access_token: z.string() })
 

@@ -4,6 +4,7 @@ import { relayJobs, relayLines } from '#drizzle/schema/relay.ts'
 import { envelopes, transfers } from '#drizzle/schema/transfers.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { partsOf } from '#lib/db/parts.ts'
+import { foldEmail } from '#lib/text/email.ts'
 
 type Organisation = typeof organisations.$inferInsert
 type Identity = typeof identities.$inferInsert
@@ -35,7 +36,7 @@ export function contractorRow(fields: Partial<Contractor> & { organisation: stri
     id: randomUUID(),
     name: 'Ada',
     status: 'ready' as const,
-    emailFolded: fields.email?.toLowerCase(),
+    emailFolded: fields.email ? foldEmail(fields.email) : undefined,
     inviteExpiresAt: new Date(createdAt.getTime() + INVITE_MS),
     createdAt,
     ...fields,

@@ -3,7 +3,7 @@ import { type ContractorStatus, contractors } from '#drizzle/schema/directory.ts
 import { recordAudit } from '#lib/db/audit-log.ts'
 import { type Database, transactFor } from '#lib/db/connection.ts'
 import { Refusal } from '#lib/refusal/refusal.ts'
-import { foldEmail } from '#lib/text/plain-text.ts'
+import { foldEmail } from '#lib/text/email.ts'
 import type { EmployerContext, UserContext } from '../context.ts'
 import { cancelPayouts } from '../payouts/cancellation.ts'
 import { actorOf, provenAccounts, type User } from '../users.ts'

@@ -17,7 +17,10 @@ interface Message {
 
 const TIMEOUT_MS = 10_000
 
-/** @throws Refusal `mail-unavailable` if the server cannot be reached or rejects the message */
+/**
+ * @throws Refusal `mail-unavailable` if the server cannot be reached or wants the message later; `mail-refused` if it refuses the
+ *   recipient or the message for good
+ */
 export async function sendMail(settings: MailSettings, message: Message): Promise<void> {
   const transport = createTransport({
     url: settings.url,
@@ -33,10 +36,17 @@ export async function sendMail(settings: MailSettings, message: Message): Promis
     await transport.sendMail({ ...message, from: settings.from, to: { name: '', address: message.to } })
   } catch (error) {
     const cause = new Error(reasonOf(error))
+    if (isPermanent(error)) throw new Refusal('mail-refused', undefined, { cause })
     throw new Refusal('mail-unavailable', undefined, { cause, retryAfter: 60 })
   } finally {
     transport.close()
   }
+}
+
+/** Whether the server has refused this recipient or message with a 5xx reply (RFC 5321 §4.2.1), and not the service's credentials. */
+function isPermanent(error: unknown): boolean {
+  const { command, responseCode } = error as Record<string, unknown>
+  return Number(responseCode) >= 500 && (command === 'RCPT TO' || command === 'DATA')
 }
 
 /**

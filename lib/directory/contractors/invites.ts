@@ -16,7 +16,7 @@ import { type InviteName, inviteExpiry, inviteToken, readInviteToken } from './i
  * Issues a link, which voids earlier ones, and mails it if SMTP is configured and the contractor has an email.
  * @param note an operator's reason, for the audit log
  * @throws Refusal `contractor-not-found`, `contractor-inactive`, `contractor-accepted`, `invite-limit`;
- *   `mail-unavailable`: the next attempt issues a new link
+ *   `mail-unavailable` and `mail-refused` with the link, which the next attempt voids
  */
 export async function inviteContractor(
   context: EmployerContext,
@@ -30,8 +30,15 @@ export async function inviteContractor(
     try {
       await sendMail(settings.mail, composeInvite({ ...invite, to: invite.email, link: inviteUrl }))
     } catch (error) {
-      await recordAudit(db, now, { ...entryOf(employer, id, invite.version), action: 'contractor.mail-failed' })
-      throw error
+      const { detail, ...entry } = entryOf(employer, id, invite.version)
+      const reason = error instanceof Refusal ? error.code : 'internal'
+      await recordAudit(db, now, { ...entry, action: 'contractor.mail-failed', detail: { ...detail, reason } })
+      if (!(error instanceof Refusal)) throw error
+      const { message, cause, retryAfter } = error
+      throw new Refusal(error.code, message, {
+        ...{ cause, details: { inviteUrl } },
+        ...(retryAfter !== undefined && { retryAfter }),
+      })
     }
   }
   return { inviteUrl }

@@ -1,7 +1,8 @@
 import { StrKey } from '@stellar/stellar-sdk'
 import { z } from 'zod'
 import { CONTRACTOR_STATUSES, CURRENCIES, contractors } from '#drizzle/schema/directory.ts'
-import { absentOr, emailField, plainText } from '#lib/text/plain-text.ts'
+import { emailField } from '#lib/text/email.ts'
+import { absentOr, plainText } from '#lib/text/plain-text.ts'
 
 const nameField = plainText(200)
 
