@@ -95,7 +95,7 @@ export const archiveFinalRanges = pgTable(
   ],
 )
 
-/** The contract events of a stream, as the network emitted them. A row is never changed or deleted. */
+/** The contract events of a stream, as the network emitted them. The service never changes or deletes a row. */
 export const archiveEvents = pgTable(
   'archive_events',
   {

@@ -24,7 +24,7 @@ import { type ClientNetwork, enrol, requireFriendbot, sendAndWait } from './clie
 import { makeStatement } from './client/statements.ts'
 import { connectWallet, homeOf, signInWithWallet } from './client/wallet-session.ts'
 import { need, type Outcome, runCommands, type Values } from './process/command.ts'
-import { printMessage } from './process/output.ts'
+import { print, printMessage } from './process/output.ts'
 
 const USAGE = `Usage: npm run -s wallet -- <command> [options]
 
@@ -35,8 +35,7 @@ const USAGE = `Usage: npm run -s wallet -- <command> [options]
   merge    --secret S…                  makes what it has received spendable
   transfer --secret S… --to G… --amount 12.5 [--batch … --payout …]
                                         builds and signs a confidential transfer; prints the signedXDR, sends nothing.
-                                        With a payout, the ledger shows its sender what it was for, and --notes too, and
-                                        nothing is signed for one that is paid
+                                        With --payout, marks and notes the payment; refuses a payout that is already paid
   withdraw --secret S… --to G… --amount 12.5
                                         takes an amount out into the open, to an account that trusts the asset
   disclose --secret S… --request request.json [--hash …] --out bundle.json
@@ -80,8 +79,10 @@ const COMMANDS: Record<string, (given: Given) => Promise<string | Outcome>> = {
   new: (given) =>
     proving(given, async (network) => {
       const signer = Keypair.random()
+      // Before anything can fail: what the account has by then would be lost with its secret.
+      print(signer.secret())
       await enrol(requireFriendbot(network), signer, sponsored(given, network, signer))
-      return signer.secret()
+      return ''
     }),
   address: async (given) => signerOf(given).publicKey(),
   session: async (given) => await signInWithWallet(given.service, signerOf(given), homeOf(given)),
@@ -107,6 +108,9 @@ const COMMANDS: Record<string, (given: Given) => Promise<string | Outcome>> = {
       const { payouts } = await readBatch(await connectWallet(given.service, holder.signer, homeOf(given)), batch)
       const found = payouts.find(({ id, address }) => id === payout && address === payment.to)
       if (!found) throw new RunError('list-differs', `batch ${batch} has no payout ${payout} to ${payment.to}`)
+      const { status } = found
+      // A payment in flight is not on the ledger yet.
+      if (status !== 'ready' && status !== 'failed') throw new RunError('not-started', `payout ${payout} is ${status}`)
       const payee = { contractor: found.contractorId, address: payment.to, amount: payment.amount }
       await requireUnpaid(
         {
@@ -173,7 +177,7 @@ type Payment = Parameters<typeof buildTransfer>[2]
 function sponsored(given: Given, network: ClientNetwork, signer: Keypair): SubmitCall {
   return async (signedXdr) => {
     try {
-      return await sponsorCall(await connectWallet(given.service, signer, homeOf(given)), signedXdr)
+      return await sponsorCall(await connectWallet(given.service, signer, homeOf(given)), signedXdr, network.rpc)
     } catch (error) {
       // The account pays the fee itself only if there is no service, or if it sponsors no calls.
       const reason = error instanceof TypeError ? 'no service responds' : 'the service sponsors no calls'

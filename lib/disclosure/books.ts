@@ -29,7 +29,10 @@ export interface OpenDelegation extends Evidence {
   rest: Opening | undefined
 }
 
-/** `isContradiction`: the events cannot all be true. Otherwise something is unknown, and was not compared. */
+/**
+ * `isContradiction`: the events cannot all be true, or that could not be found out. Otherwise something is unknown, and was not
+ * compared.
+ */
 export interface Problem {
   account: string
   problem: string
@@ -162,7 +165,7 @@ export class Books {
     const { ledger, source } = this.place
     const { from, sources } = this.delegations.get(`${owner} ${spender}`) ?? { from: ledger, sources: [] }
     const events = describeEvents(from, ledger, [...sources, source])
-    this.found.push(wrong(owner, `the ${events} give different rests of the delegation to ${spender}`))
+    this.found.push(wrong(owner, `the ${events} disagree about what is left of the delegation to ${spender}`))
   }
 
   private skip(account: string): void {

@@ -6,7 +6,7 @@ import { Books, type OpenDelegation } from './books.ts'
 import { DisclosureError } from './disclosure-error.ts'
 import type { HistoryEvent } from './history.ts'
 import { openAsSender } from './opening.ts'
-import { decodeEvent, decodePayment, isToItself, isWithin, type Payment, payerOf, publicAmountIn } from './payment.ts'
+import { decodeEvent, decodePayment, isToItself, isWithin, type Payment, publicAmountIn } from './payment.ts'
 import type { ViewingKeys } from './public-inputs.ts'
 
 /**
@@ -167,7 +167,7 @@ function pay(reading: Reading, fields: Decoded['fields']): Entry[] {
   }
   if (from !== address) return entries
   const sent = { direction: 'sent' as const, counterparty: to, spender }
-  if (spender !== undefined && payerOf(payment) !== address) {
+  if (spender !== undefined) {
     const before = books.restOf(address, spender)
     const rest = restIn(keys.vk, spender, event, 'paid')
     const isKnown = before !== undefined && rest !== undefined && rest.value <= before.value

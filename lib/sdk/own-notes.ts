@@ -55,7 +55,7 @@ export interface OwnNotes {
   /** The payouts that the ledger has shown as paid, with the hashes of their transactions. They stay paid. */
   paid(): Map<string, string>
   addPaid(transactions: ReadonlyMap<string, string>): void
-  /** Each delegation once: with the batch that noted it first, if two commands chose the same ledger at once. */
+  /** In the order in which they were noted: a run may use a delegation that an earlier batch has left. */
   delegations(): DelegationNote[]
   addDelegation(delegation: DelegationNote): void
   /** The payments that were not for a payout, by the hashes of their transactions. */
@@ -144,14 +144,12 @@ export function openNotes({ address, keys }: Pick<AnyHolder, 'address' | 'keys'>
       ),
     paid: () => new Map(read('paid').map(([payout = '', transaction = '']) => [payout, transaction])),
     addPaid: (transactions) => add('paid', [...transactions]),
-    delegations: () => {
-      const first = new Map<string, DelegationNote>()
-      for (const [batch = '', channel = '', ledger] of read('delegation')) {
-        const key = `${channel} ${ledger}`
-        if (!first.has(key)) first.set(key, { batch, channel, liveUntilLedger: Number(ledger) })
-      }
-      return [...first.values()]
-    },
+    delegations: () =>
+      read('delegation').map(([batch = '', channel = '', ledger]) => ({
+        batch,
+        channel,
+        liveUntilLedger: Number(ledger),
+      })),
     addDelegation: ({ batch, channel, liveUntilLedger }) => add('delegation', [[batch, channel, liveUntilLedger]]),
     explained: () => read('explained').map(([transaction = '']) => transaction),
     addExplained: (transactions) =>

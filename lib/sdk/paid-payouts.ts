@@ -41,7 +41,7 @@ export function requireNoted(request: PaymentsRequest, payouts: readonly Payout[
       const transaction = paid.get(earlier.payout)
       throw new RunError(
         'list-differs',
-        `the payout to ${address} was ${earlier.payout}, which transaction ${transaction} has paid: the service has another one in its place`,
+        `the payout to ${address} was ${earlier.payout}, which transaction ${transaction} has paid: if you owe this payee more, pay it in another batch`,
       )
     }
     const before = byAddress.get(address)
@@ -102,6 +102,22 @@ export interface PastPayments {
   /** by payout */
   paid: Map<string, string>
   transactions: ReadonlySet<string>
+  /** the payouts that were looked for */
+  payouts: ReadonlySet<string>
+  payments: readonly OwnPayment[]
+}
+
+/**
+ * Requires that payouts which the service shows only now are new: one with the id of an earlier payout may have been paid.
+ * @throws RunError `list-differs`
+ */
+export function requireNew({ notes }: PaymentsRequest, before: PastPayments, payouts: readonly Payout[]): void {
+  const paid = notes.paid()
+  for (const { id } of payouts.filter((payout) => !before.payouts.has(payout.id))) {
+    const transaction = paid.get(id) ?? before.payments.find(({ isFor }) => isFor(id))?.transaction
+    if (transaction === undefined) continue
+    throw new RunError('list-differs', `payout ${id} is not new: transaction ${transaction} has paid it`)
+  }
 }
 
 /** The payouts that the ledger shows as paid: before, or since by a new transaction. @throws WalletError; LedgerError */
@@ -134,9 +150,7 @@ export async function findPaidBefore(request: PaymentsRequest, payouts: readonly
   if (!assumesUnpaid) requireHistory(history, since)
   const { archives } = history
   if (archives.length > 0) {
-    say(
-      `Payments that the RPC no longer has are as ${archives.join(' and ')} shows them, which could omit or invent some`,
-    )
+    say(`Older payments come from ${archives.join(' and ')}, which may omit or invent some`)
   }
   const noted = notes.paid()
   const unnoted = payouts.filter(({ id }) => !noted.has(id))
@@ -178,7 +192,7 @@ export async function findPaidBefore(request: PaymentsRequest, payouts: readonly
     }
   }
   if (unknown.length > 0) explain(request, unknown)
-  return { paid, transactions }
+  return { paid, transactions, payouts: new Set(payouts.map(({ id }) => id)), payments: history.payments }
 }
 
 /** @throws WalletError `history-incomplete` */

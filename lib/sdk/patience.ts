@@ -17,7 +17,7 @@ export function isTransient(error: unknown): boolean {
   return error instanceof Error && 'code' in error && PASSING.has(String(error.code))
 }
 
-/** Errors that a request was repeated for until patience ended: a caller does not begin again. */
+/** Errors whose retries are exhausted; an outer `patiently` does not retry them. */
 const lasting = new WeakSet<Error>()
 
 /** How often a request is repeated, and the pauses (ms), which double up to the last. */

@@ -40,7 +40,9 @@ export class PayrollError extends Error {
     this.fields = Array.isArray(fields) ? fields : []
     this.details = details
     const retryAfter = response.headers.get('retry-after')
-    this.retryAfter = retryAfter === null ? undefined : Number(retryAfter)
+    // A proxy may name a date.
+    const seconds = Number(retryAfter ?? Number.NaN)
+    this.retryAfter = Number.isFinite(seconds) ? seconds : undefined
     this.requestId = response.headers.get('x-request-id') ?? undefined
   }
 }
@@ -50,23 +52,27 @@ export function createPayrollClient(options: PayrollClientOptions): PayrollClien
   const { baseUrl, session, renew } = options
   const call = options.fetch ?? ((request: Request) => globalThis.fetch(request))
   let renewal: Promise<unknown> | undefined
-  const send = (request: Request) => {
-    const token = typeof session === 'function' ? session() : session
+  const tokenNow = () => (typeof session === 'function' ? session() : session)
+  const send = (request: Request, token = tokenNow()) => {
     if (token !== undefined) request.headers.set('Authorization', `Bearer ${token}`)
     return call(request)
   }
+  const base = baseUrl.replace(/\/+$/, '')
   const client = createClient<paths>({
-    baseUrl: baseUrl.replace(/\/+$/, ''),
+    baseUrl: base,
     fetch: async (request) => {
       // Signing in needs no session.
-      if (!renew || new URL(request.url).pathname.includes('/auth/')) return await send(request)
+      if (!renew || request.url.includes(`${base}/auth/`)) return await send(request)
       const again = request.clone()
-      const response = await send(request)
+      const token = tokenNow()
+      const response = await send(request, token)
       if (response.status !== 401) return response
-      // Requests whose session expired together wait for one sign-in.
-      renewal ??= renew().finally(() => {
-        renewal = undefined
-      })
+      // Requests whose session expired together share one sign-in.
+      if (token === tokenNow()) {
+        renewal ??= renew().finally(() => {
+          renewal = undefined
+        })
+      }
       await renewal
       return await send(again)
     },

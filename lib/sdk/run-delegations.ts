@@ -1,4 +1,5 @@
 import { readOwnDelegations, revokeAll } from '#lib/wallet/escrow.ts'
+import type { DelegationNote } from './own-notes.ts'
 import { patiently } from './patience.ts'
 import { PayrollError, pages, take } from './payroll-client.ts'
 import { RunError } from './run-error.ts'
@@ -21,35 +22,52 @@ async function isUnfinished({ client }: Pick<DelegationRequest, 'client'>, batch
   }
 }
 
-/** The channels whose present delegation was made for another unfinished batch, by the employer's notes: each with that batch. */
+/** The delegations on the ledger that the employer's notes name: by channel, with the batches that noted them, in that order. */
+async function readNoted({ deployment, holder, notes }: DelegationRequest): Promise<Map<string, DelegationNote[]>> {
+  const noted = Map.groupBy(notes.delegations(), ({ channel }) => channel)
+  if (noted.size === 0) return new Map()
+  const { delegations } = await patiently(() => readOwnDelegations(deployment, holder, [...noted.keys()]))
+  return new Map(
+    delegations.map(({ spender, liveUntilLedger }) => [
+      spender,
+      (noted.get(spender) ?? []).filter((note) => note.liveUntilLedger === liveUntilLedger),
+    ]),
+  )
+}
+
+/**
+ * The batch that a delegation belongs to: the first that noted it and is unfinished, if that is another than the request's. Two
+ * commands that began at once may have chosen the same ledger.
+ */
+async function findOwner(request: DelegationRequest, noted: readonly DelegationNote[]): Promise<string | undefined> {
+  for (const { batch } of noted) {
+    if (batch === request.batch) return undefined
+    if (await isUnfinished(request, batch)) return batch
+  }
+  return undefined
+}
+
+/** The channels whose present delegation belongs to another unfinished batch, by the employer's notes: each with that batch. */
 export async function findTaken(request: DelegationRequest): Promise<Map<string, string>> {
-  const { deployment, holder, notes, batch } = request
-  const others = notes.delegations().filter((one) => one.batch !== batch)
   const taken = new Map<string, string>()
-  if (others.length === 0) return taken
-  const channels = [...new Set(others.map(({ channel }) => channel))]
-  const { delegations } = await patiently(() => readOwnDelegations(deployment, holder, channels))
-  const present = new Map(delegations.map(({ spender, liveUntilLedger }) => [spender, liveUntilLedger]))
-  for (const [other, own] of Map.groupBy(others, (one) => one.batch)) {
-    const there = own.filter(({ channel, liveUntilLedger }) => present.get(channel) === liveUntilLedger)
-    if (there.length === 0 || !(await isUnfinished(request, other))) continue
-    for (const { channel } of there) taken.set(channel, other)
+  for (const [channel, noted] of await readNoted(request)) {
+    const owner = await findOwner(request, noted)
+    if (owner !== undefined) taken.set(channel, owner)
   }
   return taken
 }
 
-/** @throws RunError `channel-busy` if the delegation was made for another batch that is unfinished: a run would lose its escrow */
+/** @throws RunError `channel-busy` if the delegation belongs to another batch that is unfinished: a run would lose its escrow */
 export async function requireOwnDelegation(
   request: DelegationRequest,
   { channel, liveUntilLedger }: { channel: string; liveUntilLedger: number },
 ): Promise<void> {
-  const named = request.notes
+  const noted = request.notes
     .delegations()
     .filter((one) => one.channel === channel && one.liveUntilLedger === liveUntilLedger)
-  for (const { batch } of named) {
-    if (batch === request.batch || !(await isUnfinished(request, batch))) continue
-    throw new RunError('channel-busy', `the delegation to ${channel} is for batch ${batch}, which is not finished`)
-  }
+  const owner = await findOwner(request, noted)
+  if (owner === undefined) return
+  throw new RunError('channel-busy', `the delegation to ${channel} is for batch ${owner}, which is not finished`)
 }
 
 /**
@@ -59,13 +77,12 @@ export async function requireOwnDelegation(
  * @throws RunError `channel-busy` if one of them is left; WalletError; PayrollError; LedgerError
  */
 export async function revokeOwn(request: RunRequest, kept: ReadonlySet<string> = new Set()): Promise<bigint> {
-  const { client, deployment, holder, notes, batch } = request
-  const noted = notes.delegations().filter((one) => one.batch === batch && !kept.has(one.channel))
-  if (noted.length === 0) return 0n
-  const channels = [...new Set(noted.map(({ channel }) => channel))]
-  const { delegations } = await patiently(() => readOwnDelegations(deployment, holder, channels))
-  const present = new Map(delegations.map(({ spender, liveUntilLedger }) => [spender, liveUntilLedger]))
-  const own = noted.filter(({ channel, liveUntilLedger }) => present.get(channel) === liveUntilLedger)
+  const { client, deployment, holder, batch } = request
+  const own: DelegationNote[] = []
+  for (const [channel, noted] of await readNoted(request)) {
+    const note = noted.find((one) => one.batch === batch)
+    if (note && !kept.has(channel) && (await findOwner(request, noted)) === undefined) own.push(note)
+  }
   // The service can call a run unfinished that is not: it decides when the escrow returns, and can't have another one made.
   const busy =
     own.length > 0 && (await hasForeignRun(request))
@@ -74,7 +91,7 @@ export async function revokeOwn(request: RunRequest, kept: ReadonlySet<string> =
   let returned = 0n
   for (const delegation of own.filter(({ channel }) => !busy.has(channel))) {
     returned += await patiently(() =>
-      revokeAll(deployment, holder, [delegation], (signedXdr) => sponsorCall(client, signedXdr)),
+      revokeAll(deployment, holder, [delegation], (signedXdr) => sponsorCall(client, signedXdr, deployment.rpc)),
     )
   }
   const left = own.find(({ channel }) => busy.has(channel))

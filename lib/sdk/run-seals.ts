@@ -85,14 +85,15 @@ export async function chooseChannels(request: RunRequest): Promise<ChosenChannel
   const taken = await findTaken(request)
   const available = terms.channels.flatMap((channel) => (channel.available ? [channel.address] : []))
   const known = available.filter((address) => trusted.channels.includes(address))
-  // Only channels that the document lacks are available.
+  // The document lists none of the available channels.
   if (known.length === 0) await requireTrusted(relay, { channels: available })
   const usable = known.filter((address) => !taken.has(address))
-  if (usable.length === 0) {
+  const chosen = usable.slice(0, Math.max(1, Math.min(channels, terms.maxChannels)))
+  if (chosen.length === 0) {
     const others = [...new Set(taken.values())].map((other) => `; batch ${other} has a delegation to one`)
     throw new RunError('no-channel', `no channel of the relay is available now${others.join('')}`)
   }
-  return { usable: new Set(usable), chosen: usable.slice(0, Math.max(1, Math.min(channels, terms.maxChannels))) }
+  return { usable: new Set(usable), chosen }
 }
 
 /** How many seals one request holds: the service accepts 256 KiB. */

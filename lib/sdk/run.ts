@@ -2,7 +2,7 @@ import { formatUnits } from '#lib/text/money.ts'
 import { ensureEscrow, readOwnDelegations } from '#lib/wallet/escrow.ts'
 import { signManifest } from '#lib/wallet/manifest.ts'
 import { signerOf } from '#lib/wallet/signer.ts'
-import { findPaid, findPaidBefore, notePayouts, type PastPayments } from './paid-payouts.ts'
+import { findPaid, findPaidBefore, notePayouts, type PastPayments, requireNew } from './paid-payouts.ts'
 import { patiently } from './patience.ts'
 import { type BatchState, readBatch } from './payees.ts'
 import { PayrollError, take } from './payroll-client.ts'
@@ -38,7 +38,8 @@ export async function runBatch(request: RunRequest): Promise<RunResult> {
   await patiently(() => makeReady(request))
   for (let attempt = 1; ; attempt += 1) {
     const state = await read()
-    // Also what has been added since: nothing is signed that was not checked and noted.
+    // Also the payouts that have been added since: nothing is signed that was not checked and noted.
+    requireNew(request, before, countedOf(request, state))
     notePayouts(request, countedOf(request, state))
     const unpaid = state.payouts.filter(({ status }) => status === 'ready' || status === 'failed')
     const known = unpaid.filter(({ id }) => before.paid.has(id))
@@ -122,7 +123,7 @@ async function start(request: RunRequest, unpaid: BatchState['payouts']): Promis
       ...(await delegationLedgers(request, part.length)),
     }
     await ensureEscrow(deployment, holder, escrow, {
-      submit: (signedXdr) => sponsorCall(client, signedXdr),
+      submit: (signedXdr) => sponsorCall(client, signedXdr, deployment.rpc),
       say,
       use: (liveUntilLedger) => requireOwnDelegation(request, { channel, liveUntilLedger }),
       note: (liveUntilLedger) => notes.addDelegation({ batch, channel, liveUntilLedger }),

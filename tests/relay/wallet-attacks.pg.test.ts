@@ -4,6 +4,7 @@ import { payouts } from '#drizzle/schema/directory.ts'
 import { relayJobs, relayLines } from '#drizzle/schema/relay.ts'
 import { transfers } from '#drizzle/schema/transfers.ts'
 import { sendAndWait } from '#lib/cli/client/participants.ts'
+import { publicHalf } from '#lib/config/relay-key.ts'
 import { readRecentEvents } from '#lib/disclosure/ledger-event.ts'
 import { type NoteStore, openNotes } from '#lib/sdk/own-notes.ts'
 import { requireUnpaid } from '#lib/sdk/paid-payouts.ts'
@@ -182,7 +183,10 @@ test('calls no payout paid for an older payment with its id, although its notes 
     return await lying(isBatch, (given) => (isAdded ? { ...paid, id: given.id, run } : given))(request)
   }
   const request = { ...(await requestOf(next, reusing)), assumesUnpaid: true, seenMs: 500 }
-  await expect(runBatch(request)).rejects.toMatchObject({ code: 'not-on-ledger' })
+  await expect(runBatch(request)).rejects.toMatchObject({
+    code: 'list-differs',
+    message: expect.stringContaining('is not new'),
+  })
 })
 
 test('asks about a payment to a payee without a known purpose, and remembers the answer', async () => {
@@ -430,6 +434,26 @@ test('revokes nothing that another unfinished batch is to be paid from', async (
   expect((await readOwnDelegations(network, employer, [spender])).delegations).toMatchObject([{ left: 5n }])
 })
 
+test('revokes an escrow that a failed run of another batch has left, and that its own run has used', async () => {
+  const payroll = await prepare()
+  const request = await requestOf(payroll)
+  const { network } = service.ledger
+  const spender = service.channels[0]?.publicKey() ?? ''
+  const steps = {
+    submit: (signedXdr: string) => sponsorCall(request.client, signedXdr),
+    say: () => undefined,
+    // Of a batch that does not exist any more.
+    note: (liveUntilLedger: number) =>
+      request.notes.addDelegation({ batch: crypto.randomUUID(), channel: spender, liveUntilLedger }),
+  }
+  const escrow = { spender, amount: 50_0000000n, leastLedgers: 1_000, ledgers: 120_000 }
+  await ensureEscrow(network, payroll.employer, escrow, steps)
+  const trusted = { publicKey: publicHalf(service.key), channels: [spender] }
+  expect(await runBatch({ ...request, channels: 1, relay: trusted })).toEqual({ paid: 3, payouts: 3 })
+  expect(await delegationsOf(payroll)).toBe(1)
+  expect((await readOwnDelegations(network, payroll.employer, [spender])).delegations).toEqual([])
+})
+
 test('signs no run over the delegation of another unfinished batch', async () => {
   const payroll = await prepare()
   const request = await requestOf(payroll)
@@ -475,10 +499,9 @@ test('revokes the escrow of a channel that its run does not use any more', async
 /** The client's RPC after it has dropped the ledgers before its latest ones. */
 async function forgetfulRpc() {
   const { rpc } = service.ledger.network
-  const { latestLedger } = await rpc.getHealth()
-  return Object.assign(Object.create(rpc) as typeof rpc, {
-    getHealth: async () => ({ ...(await rpc.getHealth()), oldestLedger: latestLedger }),
-  })
+  const { latestLedger: oldestLedger } = await rpc.getHealth()
+  const getTransaction = async (hash: string) => ({ ...(await rpc.getTransaction(hash)), oldestLedger })
+  return Object.assign(Object.create(rpc) as typeof rpc, { getTransaction })
 }
 
 /** An archive with the account's events up to now. */
@@ -510,7 +533,7 @@ test('signs nothing while it does not know what was paid before, and names the a
   await expect(runBatch(forgotten)).rejects.toMatchObject({ code: 'history-incomplete' })
   const archives = [await archiveOf(payroll.employer)]
   expect(await runBatch({ ...forgotten, deployment: { ...network, rpc, archives } })).toEqual({ paid: 3, payouts: 3 })
-  expect(said).toContainEqual(expect.stringContaining('as https://archive.example shows them'))
+  expect(said).toContainEqual(expect.stringContaining('come from https://archive.example'))
   expect(await delegationsOf(payroll)).toBe(2)
 })
 

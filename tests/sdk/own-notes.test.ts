@@ -55,17 +55,6 @@ test('ignores lines that a crash has cut short, and takes the last address of a 
   expect(notes.addressOf('ada')).toBe('GA')
 })
 
-test('keeps a delegation with the batch that noted it first', () => {
-  const { notes } = openStore()
-  notes.addDelegation({ batch: 'b', channel: 'GC', liveUntilLedger: 7 })
-  notes.addDelegation({ batch: 'c', channel: 'GC', liveUntilLedger: 7 })
-  notes.addDelegation({ batch: 'c', channel: 'GC', liveUntilLedger: 8 })
-  expect(notes.delegations()).toEqual([
-    { batch: 'b', channel: 'GC', liveUntilLedger: 7 },
-    { batch: 'c', channel: 'GC', liveUntilLedger: 8 },
-  ])
-})
-
 test('reads what another program has added meanwhile, to a file or to an array', () => {
   const folder = mkdtempSync(join(tmpdir(), 'notes-'))
   try {

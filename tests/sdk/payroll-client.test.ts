@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createPayrollClient, take } from '#lib/sdk/payroll-client.ts'
+import { createPayrollClient, PayrollError, take } from '#lib/sdk/payroll-client.ts'
 
 const BASE = 'http://payroll.test/api'
 const EXPIRED = { error: 'session expired', code: 'session-expired' }
@@ -38,6 +38,19 @@ test('signs in once for requests that expire together', async () => {
   const { create, state } = openClient()
   await Promise.all([create(), create(), create()])
   expect(state.signIns).toBe(1)
+})
+
+test('does not sign in again for a response that arrives after the session was renewed', async () => {
+  const { create, state } = openClient()
+  const first = create()
+  state.session = 'new'
+  await first
+  expect(state.signIns).toBe(0)
+})
+
+test('reads no pause from a Retry-After that is a date', () => {
+  const headers = { 'retry-after': 'Fri, 27 Nov 2026 10:00:00 GMT' }
+  expect(new PayrollError(new Response(null, { status: 503, headers }), {}).retryAfter).toBeUndefined()
 })
 
 test('reports the error of a session that is refused although it is new', async () => {

@@ -40,3 +40,49 @@ test('a wallet without a message signature derives no keys', async () => {
   const signer = await openSep43Signer(mute, Networks.TESTNET)
   await expect(openWallet(signer, TOKEN)).rejects.toMatchObject({ code: 'signature-invalid' })
 })
+
+const ENCODINGS: [string, (signature: Uint8Array) => unknown][] = [
+  ['hex', (signature) => Buffer.from(signature).toString('hex')],
+  ['hex in capitals', (signature) => Buffer.from(signature).toString('hex').toUpperCase()],
+  ['base64url', (signature) => Buffer.from(signature).toString('base64url')],
+  ['base64 without padding', (signature) => Buffer.from(signature).toString('base64').replace(/=+$/, '')],
+  ['base64 with a line feed', (signature) => `${Buffer.from(signature).toString('base64')}\n`],
+  ['a Buffer that was JSON', (signature) => JSON.parse(JSON.stringify(Buffer.from(signature)))],
+  ['bytes that were JSON', (signature) => JSON.parse(JSON.stringify(signature))],
+  ['a list of numbers', (signature) => [...signature]],
+  ['base64 of base64', (signature) => Buffer.from(Buffer.from(signature).toString('base64')).toString('base64')],
+  ['base64 of hex', (signature) => Buffer.from(Buffer.from(signature).toString('hex')).toString('base64')],
+]
+test.each(ENCODINGS)('accepts a message signature in %s', async (_, encode) => {
+  const wallet = {
+    ...freighter,
+    signMessage: async (message: string) => ({ signedMessage: encode(keypair.signMessage(message)) as string }),
+  }
+  const signer = await openSep43Signer(wallet, Networks.TESTNET)
+  expect((await openWallet(signer, TOKEN)).keys).toEqual(deriveKeys(keypair, TOKEN))
+})
+
+test.each([undefined, null, '', 'User declined', 0, { message: 7 }])(
+  'treats a wallet that rejects with %j as one that refuses to sign',
+  async (reason) => {
+    const wallet = {
+      ...freighter,
+      signTransaction: () => Promise.reject(reason),
+      signMessage: () => Promise.reject(reason),
+    }
+    const signer = await openSep43Signer(wallet, Networks.TESTNET)
+    const refused = { code: 'signer-refused', message: expect.stringMatching(/^the wallet did not sign: ./) }
+    await expect(signer.signMessage('text')).rejects.toMatchObject(refused)
+    await expect(signer.signTransaction('AAAA', { networkPassphrase: Networks.TESTNET })).rejects.toMatchObject(refused)
+  },
+)
+
+test.each([undefined, null, 'AAAA', {}, { signedTxXdr: 7 }])(
+  'refuses the transaction of a wallet that resolves to %j',
+  async (response) => {
+    const signTransaction = (async () => response) as unknown as Sep43Wallet['signTransaction']
+    const signer = await openSep43Signer({ ...freighter, signTransaction }, Networks.TESTNET)
+    const signing = signer.signTransaction('AAAA', { networkPassphrase: Networks.TESTNET })
+    await expect(signing).rejects.toMatchObject({ code: expect.stringMatching(/^(signer-refused|signature-invalid)$/) })
+  },
+)

@@ -13,7 +13,7 @@ import { onOneLine } from '#lib/text/printable.ts'
 import { syncBalance } from '#lib/wallet/balance.ts'
 import { buildDelegation, buildRevocation } from '#lib/wallet/calls.ts'
 import { RELAY_DOCUMENT, type RelayDocument } from '#lib/wallet/deployment.ts'
-import { readOwnDelegations, readPastDelegations } from '#lib/wallet/escrow.ts'
+import { readOwnDelegations, readPace, readPastDelegations } from '#lib/wallet/escrow.ts'
 import { openHolder } from '#lib/wallet/keys.ts'
 import { sealPayout } from '#lib/wallet/seal.ts'
 import { requireTrusted } from '#lib/wallet/trusted-relay.ts'
@@ -134,7 +134,7 @@ export function delegationCommands({ signerOf, proving }: Tools): Record<string,
         const holder = openHolder(signerOf(given), network.token)
         const ledgers = positive(need(given, 'ledgers'), '--ledgers')
         const { spendable: opening } = await syncBalance(network, holder)
-        const { sequence } = await network.rpc.getLatestLedger()
+        const { latestLedger: sequence } = await readPace(network)
         const amount = parseUnits(need(given, 'amount'))
         const delegation = { spender, amount, liveUntilLedger: sequence + ledgers, opening }
         return (await buildDelegation(network, holder, delegation)).signedXdr
@@ -147,10 +147,14 @@ export function delegationCommands({ signerOf, proving }: Tools): Record<string,
       const signer = signerOf(given)
       const network = await openNetworkOf(given)
       const holder = openHolder(signer, network.token)
-      // Where history is cut, the channels of the document and of the notes still show.
+      // Where history is cut, the channels of the document and of the notes are read all the same.
       const channels = network.relay?.channels ?? []
       const noted = openNotes(holder, notesOf(given)).delegations()
-      const past = await readPastDelegations(network, holder)
+      const past = await readPastDelegations(network, holder).catch((error: unknown) => {
+        if (!(error instanceof WalletError && error.code === 'history-incomplete')) throw error
+        printMessage('no archive has all events: a delegation to another channel may be missing')
+        return new Map<string, number[]>()
+      })
       const spenders = [...new Set([...past.keys(), ...channels, ...noted.map(({ channel }) => channel)])]
       const { delegations, latestLedger } = await readOwnDelegations(network, holder, spenders)
       const lines = delegations.map(({ spender, left, liveUntilLedger }) => {

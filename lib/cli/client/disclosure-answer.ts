@@ -98,7 +98,9 @@ async function findPayments(
     printMessage(`payments before ${completeFrom} are missing: neither the RPC nor a named archive has them`)
   }
   const sources = [...new Set(events.map(({ source }) => source))].join(' and ')
-  printMessage(`the payments are as ${sources || 'the RPC'} has them: wallet statement compares them with the balances`)
+  printMessage(
+    `payments were read from ${sources || 'the RPC'}, and not compared with balances: wallet statement does that`,
+  )
   return paymentsIn(events, network.token)
 }
 

@@ -9,8 +9,11 @@ import type { ClosedLedger, Report } from '#lib/disclosure/report.ts'
 import { formatReport, REPORT_FORMATS, type ReportFormat } from '#lib/disclosure/report-format.ts'
 import { presentStatement } from '#lib/disclosure/statement-report.ts'
 import { pages } from '#lib/sdk/payroll-client.ts'
-import { readConfidentialAccounts, readDelegations } from '#lib/wallet/account.ts'
+import { reachLedger } from '#lib/stellar/ledger-error.ts'
+import { LAG } from '#lib/stellar/rpc-server.ts'
+import { readConfidentialAccount, readConfidentialAccounts, readDelegations } from '#lib/wallet/account.ts'
 import type { Holder } from '#lib/wallet/keys.ts'
+import { WalletError } from '#lib/wallet/wallet-error.ts'
 import type { Outcome } from '../process/command.ts'
 import { printMessage } from '../process/output.ts'
 import type { ClientNetwork } from './participants.ts'
@@ -32,6 +35,13 @@ export async function makeStatement(
 ): Promise<Outcome> {
   const { period, format } = readOptions(options)
   const names = await readNames(directory)
+  const entry = await readConfidentialAccount(network.rpc, network.token, address)
+  if (entry && !Buffer.from(entry.viewingKey).equals(keys.viewingKey)) {
+    throw new WalletError(
+      'other-keys',
+      `${address} is registered with other keys: this signer can read none of its payments`,
+    )
+  }
   const { lines, problems, ...history } = await readAndCompare(network, period, address, async (all) => {
     const events = await readPayloads(network, all)
     // Also those outside the period: each amount that was sent is compared with the balances before and after it.
@@ -74,8 +84,8 @@ const ALL = 'all'
 const ROUNDS = 3
 
 /**
- * Reads a history and compares its balances with the ledger's, again if something contradicts. What changed since its events were
- * read is said not to have been compared.
+ * Reads a history and compares its balances with the ledger's, again if something contradicts. Reports accounts that changed since as
+ * not compared.
  */
 async function readAndCompare<Lines>(
   network: ClientNetwork,
@@ -118,7 +128,8 @@ const hasContradiction = (problems: readonly Problem[]) => problems.some(({ isCo
 const notCompared = (account: string): Problem => ({
   account,
   problem: 'the account changed while it was read, and its balances were not compared with the ledger’s: try again',
-  isContradiction: false,
+  // Otherwise a payment to the account could hide a source's lie about it.
+  isContradiction: true,
 })
 
 /** The accounts that events name which are newer than those that were read. */
@@ -128,7 +139,8 @@ async function findChanged(
   through: number,
   last = '',
 ): Promise<Set<string>> {
-  const events = await readRecentEvents(network.rpc, tokenFilters(network.token, account), through)
+  const start = Math.max(1, through - LAG)
+  const events = await reachLedger(readRecentEvents(network.rpc, tokenFilters(network.token, account), start))
   const newer = events.filter(({ id }) => id > last)
   return new Set(newer.flatMap(({ topics, data }) => decodeEvent(topics, data)?.addresses ?? []))
 }

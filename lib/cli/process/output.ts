@@ -9,7 +9,7 @@ export function print(text: unknown): void {
   console.log(readable(text))
 }
 
-/** Writes a document to standard output as it is, for a file or another program. */
+/** Writes a document to standard output, for a file or another program: without a line feed of this function. */
 export function writeDocument(text: string): void {
   process.stdout.write(printable(text))
 }
