@@ -5,9 +5,9 @@ export type Query = Record<string, string>
 
 export async function readQuery(parameters: Promise<Record<string, string | string[] | undefined>>): Promise<Query> {
   const entries = Object.entries(await parameters)
-  return Object.fromEntries(
-    entries.map(([name, value]) => [name, ((Array.isArray(value) ? value[0] : value) ?? '').trim()]),
-  )
+  // For a name that every object inherits, such as `constructor`, Next puts what is inherited before the value.
+  const textIn = (value: unknown) => [value].flat().find((one) => typeof one === 'string') ?? ''
+  return Object.fromEntries(entries.map(([name, value]) => [name, textIn(value).trim()]))
 }
 
 /** The search query of a request, read like that of a page. */

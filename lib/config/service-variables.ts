@@ -35,6 +35,10 @@ export const PLACE = {
     example: 'https://pay.example.com,http://localhost:5173',
   }),
   PORT: count(0, 65_535).default(3000).meta({ about: 'The port of `npm start`.' }),
+  KEEP_ALIVE_TIMEOUT: count(1, 3_600).default(65).meta({
+    about:
+      'The seconds for which an idle connection stays open: longer than a proxy in front keeps it, or it may be closed just as it is used.',
+  }),
   LISTEN_HOST: ip.optional().meta({
     about:
       'The address on which the service and the relay listen. `127.0.0.1` includes `[::1]`. With an embedded ledger, anyone who can reach the service can get a session for any email. A standalone `server.js` takes its address from `HOSTNAME` instead.',

@@ -50,10 +50,17 @@ export const page = webUrl.refine(
   (value) => !/[?#]/.test(value),
   'not a URL without query and fragment (https://host/path)',
 )
-export const databaseUrl = text.refine(
-  (value) => /^postgres(ql)?:\/\//.test(value) && URL.parse(value)?.hostname,
-  'not a postgres:// URL',
-)
+export const databaseUrl = text
+  .refine((value) => /^postgres(ql)?:\/\//.test(value) && URL.parse(value)?.hostname, 'not a postgres:// URL')
+  // The rest of a password after a "/", "?" or "#" would be taken for a host or a database, and errors show those.
+  .refine(
+    (value) => !/[@]|\/.*\//.test(URL.parse(value)?.pathname ?? ''),
+    'a URL with a raw /, ? or # in its password: write %2F, %3F or %23',
+  )
+  .refine(
+    (value) => !/@/.test(`${URL.parse(value)?.search}${URL.parse(value)?.hash}`),
+    'a URL with a raw ? or # in its password: write %3F or %23',
+  )
 export const smtpUrl = text.refine(
   (value) => /^smtps?:$/.test(URL.parse(value)?.protocol ?? '') && URL.parse(value)?.hostname,
   'not an smtp(s) URL',

@@ -23,13 +23,14 @@ export function violatedConstraint(error: unknown): string | undefined {
 
 /**
  * Whether the database could not be reached, as opposed to rejecting the query: SQLSTATE classes 08 (connection), 53
- * (resources) and 57 (shutdown, statement timeout), a lock or a transaction that took too long (55P03, 25P03), a database
+ * (resources) and 57 (shutdown, statement timeout), a lock or a transaction that took too long (55P03, 25P03), a replica or a
+ * server after a failover, which only reads (25006), a database
  * that accepts no connections or doesn't exist (55000, 3D000), as during a restore from a backup, or a query that failed
  * without any state.
  */
 export function isUnreachable(error: unknown): boolean {
   const state = sqlState(error)
-  return state === undefined ? isQueryError(error) : /^(08|53|57|55P03|25P03|55000|3D000)/.test(state)
+  return state === undefined ? isQueryError(error) : /^(08|53|57|55P03|25P03|25006|55000|3D000)/.test(state)
 }
 
 /** The refusal for an unreachable database. */

@@ -1,4 +1,4 @@
-import { csvRecord } from '#lib/text/csv.ts'
+import { BOM, csvRecord } from '#lib/text/csv.ts'
 import { onOneLine } from '#lib/text/printable.ts'
 import { DECIMAL, type Report } from './report.ts'
 import { formatHtml } from './report-page.ts'
@@ -26,7 +26,7 @@ function formatCsv({ columns, rows }: Report): string {
     // A decimal isn't a formula, even if it begins with a minus.
     cells.map((cell) => (DECIMAL.test(cell) ? cell : csvRecord([cell]).replace(/\r\n$/, ''))).join(','),
   )
-  return [columns.map(({ name }) => name).join(','), ...lines, ''].join('\r\n')
+  return BOM + [columns.map(({ name }) => name).join(','), ...lines, ''].join('\r\n')
 }
 
 function formatJson({ title, about, columns, rows, notes }: Report): string {

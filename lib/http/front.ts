@@ -27,8 +27,9 @@ const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
  * in full, and normalises the others. It finds the server at its first connection, since Next doesn't expose it.
  * @param port the port of Next's server; other servers of the process only ignore Upgrade
  * @param isDevelopment lets a browser reach the paths and the socket with which Next's development server updates pages
+ * @param keepAliveMs how long an idle connection stays open
  */
-export function installFrontListener(port: number, isDevelopment = false): () => void {
+export function installFrontListener(port: number, isDevelopment = false, keepAliveMs = 65_000): () => void {
   const seen = new WeakSet<NetServer>()
   const prepare = (server: unknown) => {
     if (!(server instanceof Server) || seen.has(server)) return
@@ -37,6 +38,11 @@ export function installFrontListener(port: number, isDevelopment = false): () =>
     const isNext = typeof address === 'object' && address?.port === port
     if (isNext && isDevelopment) Object.assign(server, { shouldUpgradeCallback: isDevelopmentRequest })
     else ignoreUpgrades(server)
+    if (isNext) {
+      server.keepAliveTimeout = keepAliveMs
+      // Counted from the start of a connection: shorter, it would end an idle one.
+      server.headersTimeout = Math.max(server.headersTimeout, keepAliveMs + 1_000)
+    }
     if (isNext) intercept(server, isDevelopment ? isDevelopmentRequest : () => false)
   }
   const onSocket = (message: unknown) => prepare((message as { socket: Socket & { server?: unknown } }).socket.server)

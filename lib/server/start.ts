@@ -40,7 +40,8 @@ export async function boot(): Promise<void> {
   for (const output of [process.stdout, process.stderr]) output.on('error', () => undefined)
   if (isDevelopment()) logReadably()
   const starting = (async () => {
-    installFrontListener(environment().PORT, isDevelopment())
+    const { PORT, KEEP_ALIVE_TIMEOUT } = environment()
+    installFrontListener(PORT, isDevelopment(), 1_000 * KEEP_ALIVE_TIMEOUT)
     return await startService(environment())
   })()
   provideService(starting)

@@ -5,6 +5,9 @@ const ENDED: ReadonlySet<unknown> = new Set(['ECONNRESET', 'EPIPE', 'UND_ERR_SOC
 
 /** Whether a request failed because its connection ended: a server closes idle ones, often just as they are used again. */
 function hasEnded(error: unknown): boolean {
+  // The SDK's HTTP client drops the cause of a request without a response; one that took too long has a code.
+  const { config, code, response } = Object(error) as { config?: unknown; code?: unknown; response?: unknown }
+  if (config !== undefined && code === undefined && response === undefined) return true
   for (let cause = error; typeof cause === 'object' && cause !== null; cause = (cause as { cause?: unknown }).cause) {
     if ('code' in cause && ENDED.has(cause.code)) return true
   }

@@ -1,4 +1,4 @@
-import { decodeJwt, exportJWK, generateKeyPair, SignJWT, UnsecuredJWT } from 'jose'
+import { decodeJwt, exportJWK, generateKeyPair, type JWK, SignJWT, UnsecuredJWT } from 'jose'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { ProviderSettings } from '#lib/auth/oidc/provider.ts'
 import { requireProvider, signInWithProvider, verifyAccessToken } from '#lib/auth/oidc/sign-in.ts'
@@ -81,6 +81,25 @@ describe('a valid token', () => {
     expect(await signIn(await key.sign({ ...claims(), aud: ['x', provider.audience] }))).toBeDefined()
     expect(await signIn(await key.sign(claims(), { typ: 'JWT' }))).toBeDefined()
     expect(await signIn(await key.sign(claims(), { typ: undefined }))).toBeDefined()
+    // Media types have no case.
+    expect(await signIn(await key.sign(claims(), { typ: 'AT+JWT' }))).toBeDefined()
+    expect(await signIn(await key.sign(claims(), { typ: 'application/at+JWT' }))).toBeDefined()
+  })
+
+  test.each([
+    ['without a kid', (jwk: JWK) => [{ ...jwk, kid: undefined }]],
+    [
+      'without a kid, beside another one',
+      (jwk: JWK, other: JWK) => [other, jwk].map((one) => ({ ...one, kid: undefined })),
+    ],
+    ['twice', (jwk: JWK) => [jwk, jwk]],
+    ['twice, once with another key', (jwk: JWK, other: JWK) => [{ ...other, kid: jwk.kid }, jwk]],
+  ])('may be signed with a key that the provider lists %s', async (_, list) => {
+    const other = await providerKey('k7')
+    publish({ issuer: provider.issuer, jwks_uri: `${provider.issuer}/jwks` }, list(key.jwk, other.jwk) as JWK[])
+    expect(await signIn(await key.sign(claims()))).toMatchObject({ sub: 'user-1' })
+    const stranger = await providerKey(String(key.jwk.kid))
+    await expect(signIn(await stranger.sign(claims()))).rejects.toMatchObject(invalid)
   })
 
   test('may come from a slightly fast clock', async () => {

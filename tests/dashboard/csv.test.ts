@@ -7,7 +7,7 @@ test.each([
   ['+1', "'+1"],
   ['-1', "'-1"],
   ['@SUM(A1)', "'@SUM(A1)"],
-  ['\t=1', "'\t=1"],
+  ['\t=1', `"'\t'=1"`],
   [' =1', "' =1"],
   ['\r\n=1', '"\'\r\n=1"'],
   ['＝1+1', "'＝1+1"],
@@ -18,6 +18,9 @@ test.each([
   ['\ufeff＝1', "'\ufeff＝1"],
   ['\u00ad\u2060\u200d@SUM(A1)', "'\u00ad\u2060\u200d@SUM(A1)"],
   ['\u200bplain', "'\u200bplain"],
+  ['a;=1+1', `"a;'=1+1"`],
+  ['a; @SUM(A1)', `"a;' @SUM(A1)"`],
+  ['a\t-1', `"a\t'-1"`],
   ['=HYPERLINK("x","y")', '"\'=HYPERLINK(""x"",""y"")"'],
 ])('writes %j so that no spreadsheet reads it as a formula', (value, field) => {
   expect(csvField(value)).toBe(field)
@@ -39,6 +42,8 @@ test('writes a header and a record for each row', async () => {
     yield [['a', 1]]
     yield [['b', 2]]
   }
-  expect(await new Response(csvStream(['name', 'count'], parts())).text()).toBe('name,count\r\na,1\r\nb,2\r\n')
+  const file = Buffer.from(await new Response(csvStream(['name', 'count'], parts())).arrayBuffer()).toString('utf8')
+  // Spreadsheets recognize UTF-8 by the byte-order mark.
+  expect(file).toBe('\ufeff' + 'name,count\r\na,1\r\nb,2\r\n')
   expect(csvRecord([])).toBe('\r\n')
 })

@@ -1,11 +1,11 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { Networks } from '@stellar/stellar-sdk'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { openNetwork, requireFriendbot } from '#lib/cli/client/participants.ts'
 import { ConfigurationError } from '#lib/config/environment.ts'
-import { readDocument } from '#lib/setup/document.ts'
+import { readDocument, writeOwnFields } from '#lib/setup/document.ts'
 
 const token = 'CDLZFC3SYJYDZT7K67VZ75HPJVIEUVNIXF47ZG2FB2RMQQVU2HHGCYSC'
 const issuer = 'GBBD47IF6LWK7P7MDEVSCWR7DPUWV3NY3DTQEVFL4NAT4AQH3ZLLFLA5'
@@ -106,5 +106,41 @@ describe('the wallet command', () => {
     ['passphrase', { passphrase: undefined }],
   ])('names %s if the document lacks it', async (field, change) => {
     await expect(open({ ...COMPLETE, ...change })).rejects.toThrow(field)
+  })
+
+  test.each([
+    ['testnet with another passphrase', { passphrase: 'x' }, /contradict/],
+    ['the main network', { network: 'local', passphrase: Networks.PUBLIC }, /main network/],
+    ['a verifier that is no contract', { contracts: { ...COMPLETE.contracts, verifier: 'x' } }, /contracts.verifier/],
+    ['an RPC that is no URL', { rpcUrl: 'soroban-testnet' }, /rpcUrl/],
+  ])('refuses what setup refuses: %s', async (_, change, problem) => {
+    await expect(open({ ...COMPLETE, ...change })).rejects.toThrow(problem)
+  })
+})
+
+describe('what setup adds to a document', () => {
+  const relayWith = (x: string) => ({ publicKey: { kty: 'EC', crv: 'P-256', x, y: 'y' }, channels: [issuer] })
+  const archiveUrl = 'https://payroll.example/api/archive'
+
+  async function add(document: object, replaces = false) {
+    const folder = await mkdtemp(path.join(tmpdir(), 'document-'))
+    onTestFinished(() => rm(folder, { recursive: true }))
+    const file = path.join(folder, 'deployment.json')
+    await writeFile(file, JSON.stringify(document))
+    writeOwnFields(file, { relay: relayWith('own'), archiveUrl }, replaces)
+    return JSON.parse(await readFile(file, 'utf8'))
+  }
+
+  test('is its relay and its archive', async () => {
+    expect(await add(DEMO)).toEqual({ ...DEMO, relay: relayWith('own'), archiveUrl })
+    // Its channels may have changed.
+    const before = { ...DEMO, relay: { ...relayWith('own'), channels: [] }, archiveUrl: 'https://other.example' }
+    expect(await add(before)).toEqual({ ...DEMO, relay: relayWith('own'), archiveUrl: 'https://other.example' })
+  })
+
+  test('replaces the relay of another service only if it is told to', async () => {
+    const foreign = { ...DEMO, relay: relayWith('foreign') }
+    await expect(add(foreign)).rejects.toThrow(/relay of another service.*--replace-relay/)
+    expect(await add(foreign, true)).toMatchObject({ relay: relayWith('own') })
   })
 })

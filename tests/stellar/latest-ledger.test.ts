@@ -23,6 +23,13 @@ test('reads the close time from getTransaction before stellar-rpc 27.1', async (
   expect(await read()).toEqual({ sequence: 41, closedAt: 1_777_636_800 })
 })
 
+test('reads the close time from getTransaction while the network stands still, which getHealth calls an error', async () => {
+  fake.isBefore27 = false
+  fake.isStale = true
+  expect(await read()).toEqual({ sequence: 41, closedAt: 1_777_636_800 })
+  fake.isStale = false
+})
+
 test('reports the RPC as unavailable if it fails', async () => {
   fake.fault = 'json-rpc-error'
   await expect(read()).rejects.toMatchObject({ name: 'LedgerError', code: 'unavailable' })

@@ -16,6 +16,8 @@ export interface FakeRpc {
   closedAt: number
   /** whether it is stellar-rpc before 27.1, whose getHealth has no close time */
   isBefore27: boolean
+  /** whether the network stands still: getHealth is an error after 30 seconds without a ledger */
+  isStale: boolean
   /** the accounts of the ledger, by G-address */
   accounts: Map<string, xdr.AccountEntry>
   /** Registers the address with `token` and this viewing key (128 hex digits). */
@@ -71,6 +73,7 @@ export async function startFakeRpc(options: { latestLedger?: number; passphrase?
     latestLedger: 7,
     closedAt: 0,
     isBefore27: false,
+    isStale: false,
     ...options,
     accounts: new Map(),
     fault: undefined,
@@ -132,6 +135,7 @@ function answer(
   if (method === 'getHealth') {
     // RPCs return the close time as a number since protocol 23, and returned a string before.
     const latestLedgerCloseTime = String(fake.closedAt)
+    if (fake.isStale) return { error: { code: -32603, message: 'latency since last known ledger closed is too high' } }
     const range = { latestLedger, oldestLedger: 1, ...(!fake.isBefore27 && { latestLedgerCloseTime }) }
     return { result: { status: 'healthy', ...range } }
   }

@@ -31,6 +31,7 @@ export async function startTestLedger(
   options: {
     passphrase?: string | undefined
     closeMs?: number | undefined
+    protocol?: 28 | 30 | undefined
     lag?: readonly number[] | undefined
     historyLedgers?: number | undefined
     loses?: DevnetOptions['loses']
@@ -39,7 +40,12 @@ export async function startTestLedger(
   const { passphrase = 'Standalone Network ; February 2017', closeMs = 200, lag = [0], loses } = options
   const lossy = loses && { loses }
   const history = options.historyLedgers === undefined ? {} : { historyLedgers: options.historyLedgers }
-  const devnet = await startDevnet({ directory: null, port: 0, closeMs, passphrase, lag, ...lossy, ...history })
+  const { protocol = 28 } = options
+  const devnet = await startDevnet({
+    ...{ directory: null, port: 0, closeMs, passphrase, lag, protocol },
+    ...lossy,
+    ...history,
+  })
   const proxy = await startFaultProxy(devnet.rpcUrl)
   const network = await openTestNetwork(`${devnet.url}/deployment.json`)
   const issuer = Keypair.fromSecret(devnet.issuerSecret)

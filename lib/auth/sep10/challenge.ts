@@ -85,7 +85,8 @@ function requireAccount(settings: Sep10Settings, request: ChallengeRequest): str
   }
   // If the memo were ignored, the users of a pooled account would share one session.
   if (memo) throw new Refusal('memo-invalid', 'memo is not supported')
-  if (home_domain && home_domain !== settings.homeDomain) {
+  // Host names have no case.
+  if (home_domain && home_domain.toLowerCase() !== settings.homeDomain.toLowerCase()) {
     throw new Refusal('home-domain-invalid', `home_domain must be ${settings.homeDomain}`)
   }
   return account
