@@ -1,7 +1,7 @@
 import { equalBytes } from '@noble/curves/utils.js'
 import { hexToBytes } from '@noble/hashes/utils.js'
 import { type DisclosureCircuit, findDisclosureCircuit } from '#lib/prover/disclosure-circuits.ts'
-import { keySetOf, parseKeySet } from '#lib/prover/key-set.ts'
+import { type KeySetName, keySetOf, parseKeySet } from '#lib/prover/key-set.ts'
 import { ProverError } from '#lib/prover/prover-error.ts'
 import { loadZeroKnowledgeVerifier, type VerifyZeroKnowledge } from '#lib/prover/verifier.ts'
 import type { ConfidentialAccount } from '#lib/wallet/account.ts'
@@ -35,6 +35,8 @@ export interface Verified {
 export interface VerifierContext {
   source: DisclosureSource
   files: DisclosureFiles
+  /** the set of verification keys, by default that of the request's network */
+  keySet?: KeySetName
   /** Loads the verifier for a reference string; by default a new one, which takes half a second. */
   load?(g2: Uint8Array): Promise<VerifyZeroKnowledge>
 }
@@ -69,7 +71,7 @@ export async function verifyDisclosure(context: VerifierContext, received: Recei
     const answer = { bundle, circuit, payments: payments[index] ?? [], addressee }
     statements.push(await rebuildStatement({ source, request, accounts }, answer))
   }
-  const keySet = keySetOf(request.network)
+  const keySet = context.keySet ?? keySetOf(request.network)
   const keys = parseKeySet(keySet, await files.readKeySet(keySet))
   const verify = await load(keys.g2)
   for (const [index, statement] of statements.entries()) {

@@ -22,7 +22,10 @@ export const KEY_SET_DIGESTS: Readonly<Record<KeySetName, Digests>> = {
 /** The passphrase of the embedded ledger with its default settings. */
 const EMBEDDED_PASSPHRASE = 'Standalone Network ; February 2017'
 
-/** The set for a network. Every network except the embedded ledger's default uses the ceremony's string. */
+/**
+ * The set for a network whose reference string is not configured: that of the ceremony, except for the embedded ledger's default
+ * passphrase. A quickstart container has that passphrase, too: name its set.
+ */
 export const keySetOf = (passphrase: string): KeySetName =>
   passphrase === EMBEDDED_PASSPHRASE ? 'embedded' : 'ignition'
 

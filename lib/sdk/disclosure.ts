@@ -1,7 +1,7 @@
 import { createDisclosureProver, type DisclosureFiles, type DisclosureProver } from '#lib/disclosure/prover.ts'
 import { openBackend } from '#lib/prover/backend.ts'
 import { fetchIgnition } from '#lib/prover/ignition.ts'
-import { keySetOf } from '#lib/prover/key-set.ts'
+import { type KeySetName, keySetOf } from '#lib/prover/key-set.ts'
 import { loadDisclosureFile } from './assets.js'
 import { defaultThreads, loadEmbeddedString } from './embedded-string.ts'
 
@@ -34,13 +34,14 @@ async function read(name: string): Promise<Uint8Array> {
 /**
  * The prover for disclosures on the network of a passphrase, which alone selects the reference string: on real networks
  * that of the ceremony, 2 MB, which is downloaded for the first proof.
+ * @param options.keySet by default that of the network's passphrase
  * @param options.threads by default one per processor, at most eight; in a page that is not cross-origin isolated one
  */
 export function openDisclosureProver(
   passphrase: string,
-  options: { threads?: number } = {},
+  options: { threads?: number; keySet?: KeySetName } = {},
 ): DisclosureProver & { destroy(): Promise<void> } {
-  const keySet = keySetOf(passphrase)
+  const keySet = options.keySet ?? keySetOf(passphrase)
   const referenceString = keySet === 'embedded' ? loadEmbeddedString : () => fetchIgnition()
   const { threads = defaultThreads() } = options
   const backend = openBackend({ referenceString, threads, limitMs: 120_000 })

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import { runDemo } from '../support/demo.ts'
 
-test('pays a batch from the delegation of an employer whose process has ended, at no cost to the employer', async () => {
-  const { code, lines } = await runDemo({ DEVNET_PROOFS: 'stand-in', DEVNET_CLOSE_MS: '500' })
+test('pays a batch from the delegation of an employer whose process has ended, at no cost to the employer, on a ledger of protocol 30', async () => {
+  const { code, lines } = await runDemo({ DEVNET_PROOFS: 'stand-in', DEVNET_CLOSE_MS: '500', DEVNET_PROTOCOL: '30' })
   expect([code, lines.at(-1)]).toEqual([0, expect.stringMatching(/^All as promised/)])
   const start = lines.findIndex((line) => line.startsWith('The employer delegates another batch of five'))
   expect(start).toBeGreaterThan(0)

@@ -1,9 +1,11 @@
 import { chmod, readFile, writeFile } from 'node:fs/promises'
 import type { rpc } from '@stellar/stellar-sdk'
 import { z } from 'zod'
+import { environment } from '#lib/config/environment.ts'
 import { parseBundles } from '#lib/disclosure/bundle.ts'
 import { openLedgerSource } from '#lib/disclosure/ledger-source.ts'
 import { DISCLOSURE_FILES } from '#lib/disclosure/node/files.ts'
+import { chooseKeySet } from '#lib/disclosure/node/prover.ts'
 import type { ClosedLedger } from '#lib/disclosure/report.ts'
 import {
   createRequest,
@@ -81,9 +83,10 @@ export async function verifyFiles(given: {
   const bundles = parseBundles(await readForeignFile(given.bundle))
   const archives = given.archives.map((url) => openHttpArchive(url, request.token))
   const source = openLedgerSource(await openRpc(given.network), request.token, archives)
+  const keySet = await chooseKeySet(request.network, environment().PROVER_CRS)
   return {
     request,
-    verified: await verifyDisclosure({ source, files: DISCLOSURE_FILES }, { request, secret, bundles }),
+    verified: await verifyDisclosure({ source, files: DISCLOSURE_FILES, keySet }, { request, secret, bundles }),
   }
 }
 

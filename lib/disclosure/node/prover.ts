@@ -16,7 +16,21 @@ interface DisclosureProverOptions {
 }
 
 /**
- * The prover for disclosures on a network. The network alone selects the reference string.
+ * The set of keys for a network: that of the configured reference string, or else the network's default. A passphrase does not tell
+ * which keys a verifier has.
+ * @param folder of the reference string (PROVER_CRS)
+ */
+export async function chooseKeySet(passphrase: string, folder: string | undefined): Promise<KeySetName> {
+  if (folder === undefined) return keySetOf(passphrase)
+  const isEmbedded = await readKnownString(folder, KEY_SET_DIGESTS.embedded, ORIGINS.embedded).then(
+    () => true,
+    () => false,
+  )
+  return isEmbedded ? 'embedded' : 'ignition'
+}
+
+/**
+ * The prover for disclosures on a network.
  * @throws ProverError for a string that is missing, damaged, or the wrong one
  */
 export async function openDisclosureProver(
@@ -24,8 +38,8 @@ export async function openDisclosureProver(
   { referenceString, threads = Math.min(availableParallelism(), 8) }: DisclosureProverOptions,
   say: (line: string) => void,
 ): Promise<DisclosureProver & { destroy(): Promise<void> }> {
-  const keySet = keySetOf(passphrase)
-  const folder = keySet === 'embedded' ? EMBEDDED_STRING : (referenceString ?? `${homedir()}/.bb-crs`)
+  const keySet = await chooseKeySet(passphrase, referenceString)
+  const folder = referenceString ?? (keySet === 'embedded' ? EMBEDDED_STRING : `${homedir()}/.bb-crs`)
   if (keySet === 'ignition' && !(await isComplete(folder))) {
     say(`The reference string is fetched into ${folder}, 2 MB.`)
     await fetchReferenceString(folder)
