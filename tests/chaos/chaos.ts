@@ -82,6 +82,14 @@ async function isReconciled({ rpc }: TestNetwork, db: Database): Promise<boolean
   return true
 }
 
+/** What keeps payments stopped, for an untruth that a stop explains. */
+async function describeStop(db: Database): Promise<string> {
+  const stops = await db.query.paymentStops.findMany()
+  const channels = await db.query.relayChannels.findMany()
+  const withoutBigints = (_: string, value: unknown) => (typeof value === 'bigint' ? String(value) : value)
+  return JSON.stringify({ stops, channels }, withoutBigints)
+}
+
 /** Runs this many histories, starting with that seed, and ends the process. */
 async function runHistories(histories: number, firstSeed: number): Promise<void> {
   const postgres = await startPostgres(await freePort())
@@ -306,7 +314,7 @@ async function runHistories(histories: number, firstSeed: number): Promise<void>
     ]
     untrue += untruths.length
     for (const untruth of untruths) console.error(`seed ${seed}: ${untruth}`)
-    if (untruths.length > 0) console.error(`seed ${seed}: ledgers: ${moments.join(', ')}`)
+    if (untruths.length > 0) console.error(`seed ${seed}: ledgers: ${moments.join(', ')}\n${await describeStop(db)}`)
     console.log(
       `seed ${seed}: ${(round + 1) * PARTIES} histories, ${told.length} answers, ${faults} faults, ${untrue} untruths so far`,
     )
