@@ -375,20 +375,27 @@ test.each([
 test('mails invites', async () => {
   const poster = await service.signIn('poster')
   const contractor = await service.hire(poster, { name: 'Katherine', email: 'katherine@example.com' })
-  let isOpen = false
+  /** The server's reply to the recipient: 250 accepts it. */
+  let reply = 550
   const server = new SMTPServer({
     authOptional: true,
     disabledCommands: ['STARTTLS'],
-    onRcptTo: (_address, _session, callback) => callback(isOpen ? null : new Error('not now')),
+    onRcptTo: (_address, _session, callback) =>
+      callback(reply === 250 ? null : Object.assign(new Error('not now'), { responseCode: reply })),
     onData: (stream, _session, callback) => stream.on('end', () => callback()).resume(),
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', () => resolve()))
   const { port } = server.server.address() as AddressInfo
   const mail = { SMTP_URL: `smtp://127.0.0.1:${port}`, MAIL_FROM: 'pay@pay.example', INVITE_LIMIT: '1' }
   await service.withVariables(mail, async () => {
-    for (const status of [503, 200, 429]) {
+    for (const [next, status] of [
+      [550, 422],
+      [450, 503],
+      [250, 200],
+      [250, 429],
+    ] as const) {
+      reply = next
       expect(await statusOf('POST', `/contractors/${contractor}/invite`, as(poster))).toBe(status)
-      isOpen = true
     }
   })
   await new Promise<void>((resolve) => server.close(() => resolve()))

@@ -143,7 +143,6 @@ test.each([
   ['a host', 'evil.example'],
   ['a host in another script', 'пример.рф'],
   ['an address', 'boss@evil.example'],
-  ['only invisible characters', '\u202e\u200b'],
 ])('omits a name that is %s from the mail', async (_, name) => {
   await service.ask('PATCH', '/me', { session, body: { orgName: name } })
   await invite(await create({ name, email: 'names@b.example' }))
