@@ -35,7 +35,7 @@ export interface Verified {
 export interface VerifierContext {
   source: DisclosureSource
   files: DisclosureFiles
-  /** the set of verification keys, by default that of the request's network */
+  /** by default that of the request's network */
   keySet?: KeySetName
   /** Loads the verifier for a reference string; by default a new one, which takes half a second. */
   load?(g2: Uint8Array): Promise<VerifyZeroKnowledge>
@@ -55,8 +55,8 @@ interface Received {
  * @throws DisclosureError with the code of the step that fails; WalletError, LedgerError and ProverError if it cannot be performed
  */
 export async function verifyDisclosure(context: VerifierContext, received: Received): Promise<Verified> {
-  const { source, files, load = loadZeroKnowledgeVerifier } = context
   const { request, secret, bundles } = received
+  const { source, files, load = loadZeroKnowledgeVerifier, keySet = keySetOf(request.network) } = context
   const answers = bundles.map((bundle) => ({ bundle, circuit: requireCircuit(request, bundle) }))
   const addressee = requireOwnKey(request, secret)
   checkShape(request, answers)
@@ -71,7 +71,6 @@ export async function verifyDisclosure(context: VerifierContext, received: Recei
     const answer = { bundle, circuit, payments: payments[index] ?? [], addressee }
     statements.push(await rebuildStatement({ source, request, accounts }, answer))
   }
-  const keySet = context.keySet ?? keySetOf(request.network)
   const keys = parseKeySet(keySet, await files.readKeySet(keySet))
   const verify = await load(keys.g2)
   for (const [index, statement] of statements.entries()) {
