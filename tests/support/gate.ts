@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { connect, createServer, type Server, type Socket } from 'node:net'
 import { joinSockets } from './joined-sockets.ts'
 import { freePort } from './port.ts'
@@ -56,7 +57,7 @@ export async function makeGate(target: string): Promise<Gate> {
         watch(client, upstream)
       })
       server = opening
-      await new Promise<void>((resolve) => opening.listen(Number(url.port), '127.0.0.1', resolve))
+      await once(opening.listen(Number(url.port), '127.0.0.1'), 'listening')
     },
     shut: async () => {
       const shutting = server
