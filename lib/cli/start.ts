@@ -1,6 +1,6 @@
 import { subscribe } from 'node:diagnostics_channel'
 import { Server } from 'node:http'
-import { listenHostOf } from '#lib/config/listen-host.ts'
+import { listenHostOf, withoutWhiteSpace } from '#lib/config/listen-host.ts'
 import { acceptIpv6Loopback } from '#lib/http/loopback.ts'
 import { holdBuild } from './process/build-lock.ts'
 import { printMessage } from './process/output.ts'
@@ -9,7 +9,7 @@ import { requireFreePort } from './process/port.ts'
 holdBuild()
 
 /** Runs `next start` on the address in LISTEN_HOST: Next takes an address only from its command line. */
-const variables: Record<string, string | undefined> = { ...process.env }
+const variables = withoutWhiteSpace({ ...process.env })
 const host = listenHostOf(variables)
 await requireFreePort(Number(variables.PORT || 3000), host).catch(({ message }: Error) => {
   printMessage(message)

@@ -20,3 +20,7 @@ export function listenHostOf({
 }: LedgerVariables & { LISTEN_HOST?: string | undefined; VERCEL?: string | undefined }): string | undefined {
   return LISTEN_HOST || (embedsLedger(ledger) && !VERCEL ? '127.0.0.1' : undefined)
 }
+
+/** Variables as the service reads them, before it has validated them: with an embedded ledger it must not listen on all addresses. */
+export const withoutWhiteSpace = (variables: Record<string, string | undefined>): Record<string, string | undefined> =>
+  Object.fromEntries(Object.entries(variables).map(([name, value]) => [name, value?.trim()]))

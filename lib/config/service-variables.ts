@@ -35,9 +35,9 @@ export const PLACE = {
     example: 'https://pay.example.com,http://localhost:5173',
   }),
   PORT: count(0, 65_535).default(3000).meta({ about: 'The port of `npm start`.' }),
-  KEEP_ALIVE_TIMEOUT: count(1, 3_600).default(65).meta({
+  KEEP_ALIVE_TIMEOUT: count(1_000, 3_600_000).default(65_000).meta({
     about:
-      'The seconds for which an idle connection stays open: longer than a proxy in front keeps it, or it may be closed just as it is used.',
+      'The milliseconds for which an idle connection stays open, as Next’s standalone server reads it: longer than a proxy in front keeps it, or it may be closed just as it is used.',
   }),
   LISTEN_HOST: ip.optional().meta({
     about:

@@ -57,8 +57,9 @@ export const databaseUrl = text
     (value) => !/[@]|\/.*\//.test(URL.parse(value)?.pathname ?? ''),
     'a URL with a raw /, ? or # in its password: write %2F, %3F or %23',
   )
+  // The same in a URL without a database. After one, an "@" belongs to a parameter, such as "user=a@host".
   .refine(
-    (value) => !/@/.test(`${URL.parse(value)?.search}${URL.parse(value)?.hash}`),
+    (value) => /^\/./.test(URL.parse(value)?.pathname ?? '') || !/[?#].*@/.test(value),
     'a URL with a raw ? or # in its password: write %3F or %23',
   )
 export const smtpUrl = text.refine(

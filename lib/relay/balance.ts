@@ -53,10 +53,9 @@ export async function readBalance(relay: Relay, channel: Channel): Promise<Synce
   const sealed = (await findChannel(relay, address))?.sealedBalance
   const since = sealed ? await unsealBalance(key, address, sealed).catch(ignore) : undefined
   const balance = await syncBalance(deployment, channel, since).catch((error: unknown) => {
-    // The RPC no longer has the cursor, or the ledger was reset: the events are read again from the beginning.
-    const isOurs = error instanceof WalletError || error instanceof LedgerError
-    if (since && isOurs && !isConflict(error)) throw error
-    if (since) return syncBalance(deployment, channel)
+    // The RPC responds that it does not have the cursor, or the ledger was reset: the events are read again from the beginning.
+    const isRefused = error instanceof LedgerError && error.cause !== undefined && !(error.cause instanceof Error)
+    if (since && (isRefused || isConflict(error))) return syncBalance(deployment, channel)
     throw error
   })
   const to = publicHalf(key)

@@ -41,7 +41,7 @@ export async function boot(): Promise<void> {
   if (isDevelopment()) logReadably()
   const starting = (async () => {
     const { PORT, KEEP_ALIVE_TIMEOUT } = environment()
-    installFrontListener(PORT, isDevelopment(), 1_000 * KEEP_ALIVE_TIMEOUT)
+    installFrontListener(PORT, isDevelopment(), KEEP_ALIVE_TIMEOUT)
     return await startService(environment())
   })()
   provideService(starting)

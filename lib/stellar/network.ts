@@ -41,7 +41,10 @@ export function openNetwork(options: { name: string; passphrase: string; rpcUrl:
     view: openView({ pollMs: options.pollMs, call: (...call) => network.call(...call) }),
     call: async (method, params, schema) => {
       try {
-        const result = await counted(method, () => repeatOnce(() => post(options.rpcUrl, method, params)))
+        const result = await counted(method, () => {
+          const send = () => post(options.rpcUrl, method, params)
+          return method === 'sendTransaction' ? send() : repeatOnce(send)
+        })
         const parsed = schema.parse(result)
         observeResult(network.view, method, result)
         return parsed

@@ -28,8 +28,15 @@ const stroops = {
 }
 const anyText = { good: itself('as it is'), bad: [] }
 const database = {
-  good: itself('postgres://u:p@h/d', 'postgresql://h/d'),
-  bad: ['mysql://u:hunter2@h/d', 'h:5432', 'POSTGRES', 'postgres://u:12/hunter2@h/d', 'postgres://u:1?hunter2@h/d'],
+  good: itself('postgres://u:p@h/d', 'postgresql://h/d', 'postgres://h/d?user=u@h&password=p'),
+  bad: [
+    'mysql://u:hunter2@h/d',
+    'h:5432',
+    'POSTGRES',
+    'postgres://u:12/hunter2@h/d',
+    'postgres://u:1?hunter2@h/d',
+    'postgres://u:1#hunter2@h/d',
+  ],
 }
 const address = Keypair.fromSecret(seed).publicKey()
 const badSeeds = [address, seed.slice(0, -1), `${seed.slice(0, -1)}A`, seed.toLowerCase()]
@@ -201,7 +208,7 @@ const CASES: Record<(typeof VARIABLE_NAMES)[number], Case> = {
   DEVNET_PORT: port,
   DEVNET_PROOFS: { good: itself('stand-in'), bad: ['none', 'REAL'] },
   DEVNET_PROFILE: { good: itself('testnet'), bad: ['fast', 'Testnet'] },
-  KEEP_ALIVE_TIMEOUT: { good: { 75: 75 }, bad: ['0', '3601', 'long'] },
+  KEEP_ALIVE_TIMEOUT: { good: { 75000: 75_000 }, bad: ['0', '999', 'long'] },
   DEVNET_PROTOCOL: { good: itself('30'), bad: ['29', 'thirty'] },
   DEVNET_LAG: { good: { 2: [2], '0, 3': [0, 3] }, bad: ['-1', '101', 'two', ','] },
   DEVNET_HISTORY_LEDGERS: { good: { 100: 100, 120960: 120_960 }, bad: ['0', '99', '200001', 'all'] },

@@ -47,7 +47,8 @@ const accepts = (host: string, port: number): Promise<boolean> =>
   })
 
 test('limits the service and its relay to connections from this machine with an embedded ledger', async () => {
-  const { port, relayPort } = await start({})
+  // White space is no RPC: the ledger is embedded.
+  const { port, relayPort } = await start({ STELLAR_RPC_URL: ' ' })
   for (const each of [port, relayPort]) {
     await expect.poll(() => accepts('127.0.0.1', each)).toBe(true)
     // The second listener starts after the first.

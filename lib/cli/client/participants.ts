@@ -88,7 +88,8 @@ const TURN_MS = 250
 export async function sendAndWait(network: ClientNetwork, signedXdr: string): Promise<void> {
   const transaction = TransactionBuilder.fromXdr(signedXdr, network.passphrase)
   const sent = await reachLedger(network.rpc.sendTransaction(transaction))
-  if (sent.status !== 'PENDING') throw new NotTaken(sent.status)
+  // An earlier attempt may have reached the network.
+  if (sent.status !== 'PENDING' && sent.status !== 'DUPLICATE') throw new NotTaken(sent.status)
   const result = await reachLedger(network.rpc.pollTransaction(sent.hash, { attempts: 200, sleepStrategy: () => 100 }))
   if (result.status !== 'SUCCESS') {
     const why = result.status === 'FAILED' ? JSON.stringify(result.resultXdr.toJson()) : 'not in time'
