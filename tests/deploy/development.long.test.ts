@@ -18,6 +18,8 @@ async function consoleErrorsOf(base: string, password: string): Promise<string[]
   const browser = await chromium.launch({ executablePath: findChromium(), args: ['--no-sandbox'] })
   try {
     const page = await browser.newPage()
+    // Each page is compiled when it is first opened.
+    page.setDefaultTimeout(120_000)
     const errors: string[] = []
     page.on('console', (message) => message.type() === 'error' && errors.push(`${page.url()}: ${message.text()}`))
     page.on('pageerror', (error) => errors.push(`${page.url()}: ${error.message}`))
