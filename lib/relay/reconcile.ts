@@ -5,7 +5,7 @@ import { describeFailure, log } from '#lib/observability/log.ts'
 import { LedgerError } from '#lib/stellar/ledger-error.ts'
 import { askUntilRecent, type LedgerTime } from '#lib/stellar/view.ts'
 import { findOpenTransfer, findTransferOfHash } from '#lib/transfers/rows.ts'
-import { readStop, type Stop } from '#lib/transfers/stop.ts'
+import { isSince, readStop, type Stop } from '#lib/transfers/stop.ts'
 import { readArchivedPayments, readTokenEvents } from './channel-events.ts'
 import { isInUse, setChannel } from './channel-state.ts'
 import { isRegistered } from './check.ts'
@@ -36,7 +36,8 @@ export async function reconcile(relay: Relay): Promise<void> {
     })
     if (problem === reconcileProblem || problem === 'done') continue
     if (problem) log('info', 'reconcile', { channel: address, problem })
-    await setChannel(relay, address, { reconcileProblem: problem })
+    // Not over the result of another host that has reconciled it in the meantime.
+    await setChannel(relay, address, { reconcileProblem: problem }, isUnreconciled(stop))
   }
   await resumeIfReconciled(relay)
 }
@@ -45,11 +46,7 @@ export async function reconcile(relay: Relay): Promise<void> {
  * Finds the payments of a channel that have no row. It is reconciled once history is whole up to a reading of its account from after
  * all that was signed before the stop was applied or has expired. Resolves to what prevents it, or to null if it only has to wait.
  */
-async function reconcileChannel(
-  relay: Relay,
-  address: string,
-  { since }: Stop,
-): Promise<ReconcileProblem | 'done' | null> {
+async function reconcileChannel(relay: Relay, address: string, stop: Stop): Promise<ReconcileProblem | 'done' | null> {
   const { tracker } = relay.sponsor
   const db = await relay.database()
   const open = await findOpenTransfer(db, address)
@@ -58,7 +55,7 @@ async function reconcileChannel(
     return 'transfer-open'
   }
   // When nothing that was signed before can be applied any more: `drain` includes the difference of the clocks.
-  const drainedAt = (since.getTime() + relay.times.drain * 1000) as LedgerTime
+  const drainedAt = (stop.since.getTime() + relay.times.drain * 1000) as LedgerTime
   const isOver = relay.ledger.now() > drainedAt
   const ledger = isOver ? await relay.ledger.readClosedAfter(drainedAt) : await relay.ledger.readLatest()
   // The account first, the events second: a transaction in between shows as a move afterwards.
@@ -75,13 +72,14 @@ async function reconcileChannel(
     if (recorded !== 'recorded') return recorded
   }
   if (!isOver) return null
-  await setChannel(relay, address, {
-    reconciledStop: since,
+  const reconciled = {
+    reconciledStop: stop.since,
     // The payment has a row from now on: only an operator can tell whether it was instructed again.
     reconcileProblem: sql`case when ${relayChannels.hasUnknownPurpose} then 'purpose-unknown' end`,
     adoptedSequence: response.account?.seqNum ?? null,
     readAt: null,
-  })
+  }
+  await setChannel(relay, address, reconciled, isSince(relay.token, stop))
   return 'done'
 }
 

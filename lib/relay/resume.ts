@@ -88,9 +88,10 @@ async function resume(
     .returning({ id: relayJobs.id, account: relayJobs.userSub, day: relayJobs.quotaDay })
   const isOfToken = eq(relayChannels.token, token)
   const addresses = open.map(({ address }) => address)
-  // The number that a relay has compared last: what the channel has paid until then is known to the operator alone.
+  // The number that a relay has compared last: what the channel has paid until then is known to the operator alone. A channel whose
+  // payments were all found keeps its number: if it has moved since, payments stop again.
   const adoptedSequence = sql`greatest(${relayChannels.adoptedSequence}, ${relayChannels.ledgerSequence})`
-  const isOpen = and(isOfToken, inArray(relayChannels.address, addresses))
+  const isOpen = and(isOfToken, inArray(relayChannels.address, addresses), isUnreconciled(stop))
   await tx.update(relayChannels).set({ adoptedSequence }).where(isOpen)
   await tx.update(relayChannels).set({ reconcileProblem: null, hasUnknownPurpose: false }).where(isOfToken)
   await releaseUnsent(tx, ended)

@@ -34,6 +34,10 @@ export async function readStop(db: Database, token: string): Promise<Stop | unde
   return row?.since ? { since: row.since, found: row.found } : undefined
 }
 
+/** The condition that this stop is still on, and has not begun again. */
+export const isSince = (token: string, { since }: Stop) =>
+  sql`exists (select from ${paymentStops} where ${and(isToken(token), eq(paymentStops.since, since))})`
+
 /**
  * Stops the payments of a token. Every payment that was recorded before is visible from then on: this waits for those that are
  * being recorded.

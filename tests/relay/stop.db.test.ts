@@ -451,6 +451,43 @@ describe('a relay reconciles a channel', () => {
   })
 })
 
+describe('a host that reconciles a channel more slowly than another one', () => {
+  /** Begins to reconcile, and waits at the reading of the account, which then resolves to what `end` resolves to. */
+  async function reconcileSlowly(end: (latest: number) => Promise<{ sequence: bigint; ledger: number }>) {
+    const [entered, left] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+    const done = reconcileOn({
+      readAccount: async (latest) => {
+        entered.resolve()
+        await left.promise
+        return await end(latest)
+      },
+    })
+    await entered.promise
+    return async () => {
+      left.resolve()
+      await done
+    }
+  }
+
+  test('does not replace its result: the purpose that an operator must know', async () => {
+    await fixture.stop(A)
+    const finish = await reconcileSlowly(() => Promise.reject(new LedgerError('unavailable', 'no response')))
+    await reconcileOn({ payments: [payment({ channel: ONE, to: RECIPIENT, ledger: 80, owner: newWallet() })] })
+    expect([await isStopped(), await problemOf()]).toEqual([true, 'purpose-unknown'])
+    await finish()
+    expect([await isStopped(), await problemOf()]).toEqual([true, 'purpose-unknown'])
+  })
+
+  test('does not replace the number of a later stop’s end', async () => {
+    await fixture.stop(A)
+    const finish = await reconcileSlowly(async (ledger) => ({ sequence: 6n, ledger }))
+    await reconcileOn()
+    expect([await isStopped(), (await fixture.channelOf(A))?.adoptedSequence]).toEqual([false, 8n])
+    await finish()
+    expect([await isStopped(), (await fixture.channelOf(A))?.adoptedSequence]).toEqual([false, 8n])
+  })
+})
+
 describe('a payment that is marked for a payout', () => {
   const owner = newWallet()
   const payFor = (purpose: string | null, ledger: number) =>
@@ -530,6 +567,17 @@ describe('a payment whose mark names no payout of this database', () => {
     expect((await fixture.channelOf(B))?.reconciledStop).toEqual((await fixture.stopOf())?.since)
     expect(await resume()).toBe('resumed')
     expect([await isStopped(), await problemOf(A)]).toEqual([false, null])
+  })
+
+  test('is not answered for what the channel has done since: payments stop again', async () => {
+    await fixture.stop(A)
+    await reconcileOn({ payments: [payment({ channel: ONE, owner, to: RECIPIENT, ledger: 80, number: 8n })] })
+    expect(await problemOf()).toBe('purpose-unknown')
+    // A host has seen the next number, and not stopped payments again yet.
+    await setChannel(A, { ledgerSequence: 9n })
+    expect(await resume()).toBe('resumed')
+    await compareSequences(relayOn(fixture, { readAccount: async (ledger) => ({ sequence: 9n, ledger }) }))
+    expect(await isStopped()).toBe(true)
   })
 
   test('does not hide that a later payment could not be read yet: a word is too early', async () => {
