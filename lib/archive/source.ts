@@ -36,7 +36,7 @@ export function recentWindow(network: Network): Promise<Window> {
   return window
 }
 
-/** How many nodes are asked for a ledger, and the pause (ms) in between: one that lags has not got it yet. */
+/** How many nodes are asked for a ledger, and the pause (ms) in between: a lagging node does not have it yet. */
 const NODES = 4
 const NODE_PAUSE_MS = 50
 

@@ -67,7 +67,7 @@ export function requireSame(
   }
 }
 
-/** The channels that a run may use, and those that it is divided among. */
+/** The channels that a run may use, and those among which it is divided. */
 interface ChosenChannels {
   usable: ReadonlySet<string>
   chosen: string[]

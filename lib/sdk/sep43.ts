@@ -52,8 +52,8 @@ export async function openSep43Signer(wallet: Sep43Wallet, networkPassphrase: st
 const SIGNATURE_BYTES = 64
 
 /**
- * What may be meant by a wallet's signature: SEP-43 wants base64, and wallets return other encodings. The one that verifies is
- * the right one.
+ * The signatures that a wallet's response may encode: SEP-43 requires base64, but wallets return other encodings. The caller takes
+ * the one that verifies.
  */
 function signaturesIn(signed: unknown): Uint8Array[] {
   const candidates = typeof signed === 'string' ? textsIn(signed.trim()).map(bytesIn) : [bytesOf(signed)]

@@ -49,10 +49,10 @@ export function openClientRpc(rpcUrl: string): rpc.Server {
   server.httpClient.post = async <Body>(...call: Parameters<typeof post>) => {
     for (let reading = 1; ; reading += 1) {
       const response = await post<Body>(...call)
-      // A submission that is repeated is a duplicate.
+      // A submission is never repeated.
       const latest = methodOf(call[1]) === 'sendTransaction' ? undefined : latestIn(response.data)
       const isBehind = latest !== undefined && latest < highest && latest >= highest - LAG
-      // A ledger that is far from all others was a mistake, or the network has started over; so is one that no node reaches.
+      // The highest number was a mistake, or the network has started over, if a response is far below it or no node reaches it.
       if (latest !== undefined && (!isBehind || reading === READINGS)) highest = latest
       if (!isBehind || reading === READINGS) return response
       await new Promise((resolve) => setTimeout(resolve, READING_MS))

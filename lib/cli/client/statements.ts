@@ -132,7 +132,7 @@ const notCompared = (account: string): Problem => ({
   isContradiction: true,
 })
 
-/** The accounts that events name which are newer than those that were read. */
+/** The accounts named in newer events than those that were read. */
 async function findChanged(
   network: ClientNetwork,
   account: string | undefined,
