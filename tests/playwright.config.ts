@@ -17,7 +17,8 @@ export default defineConfig({
   // These limits only end a test whose event never comes. They are far longer than any test takes on a busy machine.
   timeout: 600_000,
   expect: { timeout: 120_000 },
-  reporter: 'list',
+  // `npm test` shows this output after that of vitest, whose failures shall stay near the end.
+  reporter: process.stdout.isTTY ? 'list' : 'dot',
   use: {
     browserName: 'chromium',
     viewport: { width: 1440, height: 900 },
