@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { inArray, sql } from 'drizzle-orm'
-import { afterAll, afterEach, beforeAll, expect, vi } from 'vitest'
+import { afterAll, afterEach, beforeAll, expect, onTestFailed, vi } from 'vitest'
 import { relayChannels, relayLines } from '#drizzle/schema/relay.ts'
 import { openArchive, readCoverage } from '#lib/archive/history.ts'
 import { ingest } from '#lib/archive/ingest.ts'
@@ -228,6 +228,7 @@ export function openRunFixture(fixture: RelayService) {
     cancel: ({ employer }: RunBatch, { id }: Payout) => ask(employer, 'DELETE', `/payouts/${id}`),
     /** Waits until every run of the batch has ended; resolves to the batch. */
     ended: async (batch: RunBatch): Promise<BatchWithPayouts> => {
+      onTestFailed(async () => console.error('the lines of the run:', await linesOf(batch)))
       for (;;) {
         if ((await jobsOf(batch)).every(({ status }) => status !== 'running')) return await read(batch)
         await new Promise((resolve) => setTimeout(resolve, 50))
