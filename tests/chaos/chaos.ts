@@ -153,9 +153,9 @@ async function runHistories(histories: number, firstSeed: number): Promise<void>
       await admin.query('ALTER DATABASE chaos ALLOW_CONNECTIONS false')
       await admin.query(`SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = 'chaos'`)
       await work()
-      await admin.query('ALTER DATABASE chaos ALLOW_CONNECTIONS true')
       return true
     } finally {
+      await admin.query('ALTER DATABASE chaos ALLOW_CONNECTIONS true')
       isAway = false
     }
   }
@@ -189,11 +189,14 @@ async function runHistories(histories: number, firstSeed: number): Promise<void>
     breakDatabase: async (milliseconds) => {
       if (isAway) return
       isAway = true
-      if (milliseconds > 0) await admin.query('ALTER DATABASE chaos ALLOW_CONNECTIONS false')
-      await admin.query(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'chaos'`)
-      await new Promise((resolve) => setTimeout(resolve, milliseconds))
-      await admin.query('ALTER DATABASE chaos ALLOW_CONNECTIONS true')
-      isAway = false
+      try {
+        if (milliseconds > 0) await admin.query('ALTER DATABASE chaos ALLOW_CONNECTIONS false')
+        await admin.query(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'chaos'`)
+        await new Promise((resolve) => setTimeout(resolve, milliseconds))
+      } finally {
+        await admin.query('ALTER DATABASE chaos ALLOW_CONNECTIONS true')
+        isAway = false
+      }
     },
     backUp: () =>
       withoutDatabase(async () => {
@@ -210,18 +213,21 @@ async function runHistories(histories: number, firstSeed: number): Promise<void>
       const [services, hosts] = await Promise.all(
         [instances, relays].map((processes) => Promise.all(processes.map(({ halt }) => halt()))),
       )
-      const isRestored = await withoutDatabase(async () => {
-        await waitForLedgers(IN_FLIGHT)
-        await admin.query('DROP DATABASE chaos WITH (FORCE)')
-        await admin.query('CREATE DATABASE chaos TEMPLATE backup')
-        await note('restore')
-      })
-      await Promise.all((services ?? []).map((start) => start()))
-      await runs.reconcile(backedUpAt)
-      await Promise.all((hosts ?? []).map((start) => start()))
-      isRestoring = false
-      if (isRestored) restores += 1
-      return isRestored
+      try {
+        const isRestored = await withoutDatabase(async () => {
+          await waitForLedgers(IN_FLIGHT)
+          await admin.query('DROP DATABASE chaos WITH (FORCE)')
+          await admin.query('CREATE DATABASE chaos TEMPLATE backup')
+          await note('restore')
+        })
+        if (isRestored) restores += 1
+        return isRestored
+      } finally {
+        await Promise.all((services ?? []).map((start) => start()))
+        await runs.reconcile(backedUpAt)
+        await Promise.all((hosts ?? []).map((start) => start()))
+        isRestoring = false
+      }
     },
     reconciled: async () => {
       if (isRestoring) return false
