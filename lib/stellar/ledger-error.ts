@@ -21,6 +21,6 @@ export const ledgerUnreachable = (cause?: unknown): LedgerError =>
  */
 export function reachLedger<Answer>(call: Promise<Answer>): Promise<Answer> {
   return call.catch((cause: unknown) => {
-    throw ledgerUnreachable(cause)
+    throw cause instanceof LedgerError ? cause : ledgerUnreachable(cause)
   })
 }

@@ -1,4 +1,5 @@
 import { rpc } from '@stellar/stellar-sdk'
+import { ledgerUnreachable } from './ledger-error.ts'
 
 /** Codes of a connection that ended before a response. */
 const ENDED: ReadonlySet<unknown> = new Set(['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET'])
@@ -40,21 +41,29 @@ const READING_MS = 250
 
 /**
  * A client's RPC: behind one address, some nodes lag. A response that is older than an earlier one is read again, so that what has
- * been seen once is not gone with the next request. After ten seconds an old response has to do.
+ * been seen once is not gone with the next request. After ten seconds an old response has to do. Calls throw LedgerError
+ * `unavailable`, also for JSON-RPC errors, which the SDK throws as plain objects.
  */
 export function openClientRpc(rpcUrl: string): rpc.Server {
   const server = openRpcServer(rpcUrl)
   const post = server.httpClient.post.bind(server.httpClient)
   let highest = 0
   server.httpClient.post = async <Body>(...call: Parameters<typeof post>) => {
+    const isSubmission = methodOf(call[1]) === 'sendTransaction'
     for (let reading = 1; ; reading += 1) {
-      const response = await post<Body>(...call)
-      // A submission is never repeated.
-      const latest = methodOf(call[1]) === 'sendTransaction' ? undefined : latestIn(response.data)
+      const response = await post<Body>(...call).catch((error: unknown) => {
+        throw ledgerUnreachable(error)
+      })
+      const body: JsonRpcBody = Object(response.data)
+      // A submission is repeated only if the node has refused it.
+      const latest = isSubmission && body.result?.status !== 'ERROR' ? undefined : latestIn(body)
       const isBehind = latest !== undefined && latest < highest && latest >= highest - LAG
       // The highest number was a mistake, or the network has started over, if a response is far below it or no node reaches it.
       if (latest !== undefined && (!isBehind || reading === READINGS)) highest = latest
-      if (!isBehind || reading === READINGS) return response
+      if (!isBehind || reading === READINGS) {
+        if (body.error) throw ledgerUnreachable(body.error)
+        return response
+      }
       await new Promise((resolve) => setTimeout(resolve, READING_MS))
     }
   }
@@ -63,8 +72,15 @@ export function openClientRpc(rpcUrl: string): rpc.Server {
 
 const methodOf = (request: unknown) => (request as { method?: unknown } | undefined)?.method
 
-/** The latest ledger that a JSON-RPC response names. */
-function latestIn(body: unknown): number | undefined {
-  const { latestLedger } = (body as { result?: { latestLedger?: unknown } | null } | undefined)?.result ?? {}
-  return typeof latestLedger === 'number' ? latestLedger : undefined
+interface JsonRpcBody {
+  result?: { status?: unknown; latestLedger?: unknown } | null
+  error?: { message?: unknown }
+}
+
+/** The latest ledger that a JSON-RPC response names; an error does so if it has not closed a requested ledger yet. */
+function latestIn({ result, error }: JsonRpcBody): number | undefined {
+  const { latestLedger } = result ?? {}
+  if (typeof latestLedger === 'number') return latestLedger
+  const [, named] = /(?:ledger range: \d+ - |latest ledger: )(\d+)/.exec(String(error?.message)) ?? []
+  return named === undefined ? undefined : Number(named)
 }

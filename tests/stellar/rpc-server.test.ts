@@ -1,13 +1,14 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { Account, Keypair, TransactionBuilder } from '@stellar/stellar-sdk'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { readLedgerRange } from '#lib/stellar/ledger-range.ts'
 import { openNetwork } from '#lib/stellar/network.ts'
 import { openClientRpc } from '#lib/stellar/rpc-server.ts'
 import { lookUp } from '#lib/stellar/transaction.ts'
 
-/** What the RPC does with a request: it responds as of a ledger, or closes the connection without a response. */
-type Answer = number | 'close'
+/** What the RPC does with a request: it responds or refuses as of a ledger, or closes the connection without a response. */
+type Answer = number | { error: string } | { refused: number } | 'close'
 
 let answers: Answer[] = []
 let asked: string[] = []
@@ -15,6 +16,14 @@ const rangeOf = (latestLedger: number) => ({
   ...{ status: 'NOT_FOUND', latestLedger, latestLedgerCloseTime: '1777636800' },
   ...{ oldestLedger: 1, oldestLedgerCloseTime: '1777630000' },
 })
+function bodyOf(method: string, answer: Exclude<Answer, 'close'>): object {
+  if (typeof answer === 'number') {
+    const sent = { status: 'PENDING', hash: 'aa', latestLedger: answer }
+    return { result: method === 'sendTransaction' ? sent : rangeOf(answer) }
+  }
+  if ('error' in answer) return { error: { code: -32600, message: answer.error } }
+  return { result: { status: 'ERROR', hash: 'aa', latestLedger: answer.refused } }
+}
 const server = createServer(async (request, response) => {
   const chunks: Buffer[] = []
   for await (const chunk of request) chunks.push(chunk)
@@ -22,10 +31,8 @@ const server = createServer(async (request, response) => {
   asked.push(method)
   const answer = answers.shift() ?? 50
   if (answer === 'close') return request.socket.destroy()
-  const result =
-    method === 'sendTransaction' ? { status: 'PENDING', hash: 'aa', latestLedger: answer } : rangeOf(answer)
   response.setHeader('content-type', 'application/json')
-  response.end(JSON.stringify({ jsonrpc: '2.0', id, result }))
+  response.end(JSON.stringify({ jsonrpc: '2.0', id, ...bodyOf(method, answer) }))
 })
 let url: string
 beforeAll(async () => {
@@ -63,4 +70,38 @@ test('believes a network that starts over, or that was far ahead by mistake', as
   await readLedgerRange(rpc)
   expect((await readLedgerRange(rpc)).latestLedger).toBe(50)
   expect((await readLedgerRange(rpc)).latestLedger).toBe(51)
+})
+
+test.each([
+  'startLedger must be within the ledger range: 1 - 48',
+  'start ledger (50) must be between the oldest ledger: 1 and the latest ledger: 48 for this rpc instance',
+])('asks again if a node has not closed the ledger that an earlier response named: %s', async (error) => {
+  const rpc = openClientRpc(url)
+  answers = [50, { error }, { error }, 50]
+  await readLedgerRange(rpc)
+  expect((await readLedgerRange(rpc)).latestLedger).toBe(50)
+  expect(asked).toHaveLength(4)
+})
+
+test('submits again what a node refused as of an older ledger, and nothing else', async () => {
+  const rpc = openClientRpc(url)
+  const account = new Account(Keypair.random().publicKey(), '1')
+  const transaction = new TransactionBuilder(account, { fee: '100', networkPassphrase: 'a network' })
+    .setTimebounds(0, 1)
+    .build()
+  answers = [50, { refused: 49 }, 48]
+  await readLedgerRange(rpc)
+  expect(await rpc.sendTransaction(transaction)).toMatchObject({ status: 'PENDING' })
+  expect(asked).toEqual(['getTransaction', 'sendTransaction', 'sendTransaction'])
+  answers = [{ refused: 50 }]
+  expect(await rpc.sendTransaction(transaction)).toMatchObject({ status: 'ERROR' })
+})
+
+test('throws errors, never the plain objects of JSON-RPC', async () => {
+  const rpc = openClientRpc(url)
+  answers = [{ error: 'the database is locked' }]
+  await expect(rpc.getNetwork()).rejects.toMatchObject({
+    ...{ name: 'LedgerError', code: 'unavailable' },
+    cause: { message: 'the database is locked' },
+  })
 })
