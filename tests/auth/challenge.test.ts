@@ -109,6 +109,9 @@ describe('refused with 400', () => {
   })
 })
 
-test('accepts the home domain of the service', () => {
-  expect(() => buildChallenge(sep10, { account, home_domain: sep10.homeDomain }, NOW)).not.toThrow()
-})
+test.each([sep10.homeDomain, sep10.homeDomain.toUpperCase()])(
+  'accepts the home domain of the service: %s',
+  (domain) => {
+    expect(() => buildChallenge(sep10, { account, home_domain: domain }, NOW)).not.toThrow()
+  },
+)

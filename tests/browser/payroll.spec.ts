@@ -144,6 +144,12 @@ test('keeps filters in the URL, and reports filters that the list does not have'
   const ignored = page.getByRole('alert').filter({ hasText: 'page=nonsense, after=x' })
   await ignored.getByRole('link', { name: 'Remove' }).click()
   await expect(page).toHaveURL(`${program.base}/transfers?view=open`)
+  // Names that every object inherits are no others than any.
+  for (const name of ['constructor', 'toString', '__proto__']) {
+    const response = await page.goto(`${program.base}/transfers?${name}=x`)
+    expect(response?.status()).toBe(200)
+    await expect(page.getByRole('alert').filter({ hasText: `${name}=x` })).toBeVisible()
+  }
   const file = await page.request.get(`${program.base}/transfers.csv?view=gone`)
   expect([file.status(), await file.json()]).toEqual([
     400,

@@ -101,6 +101,8 @@ describe('a statement', () => {
     expect(JSON.parse(formatReport(report, 'json')).rows[1]).toMatchObject({ sent: '0.0000012', received: null })
     // No spreadsheet runs a name as a formula, and no page renders one as markup.
     expect(formatReport(report, 'csv')).toContain(',"\'=Ada ""A"" <b>",')
+    // Without this mark a spreadsheet reads names in its own code page.
+    expect(formatReport(report, 'csv')).toMatch(/^\ufeff\w/)
     expect(formatReport(report, 'html')).toContain('=Ada &quot;A&quot; &lt;b&gt;')
     expect(formatReport(report, 'table')).toContain('=Ada "A" <b>')
   })

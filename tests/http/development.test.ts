@@ -10,12 +10,12 @@ afterEach(() => {
 })
 
 /** A server that responds 200 to every request and accepts every upgrade, behind the front listener. */
-async function serve(isDevelopment: boolean): Promise<number> {
+async function serve(isDevelopment: boolean, keepAliveMs?: number): Promise<number> {
   const server = createServer((_, response) => response.end())
   server.on('upgrade', (_, socket) => socket.end('HTTP/1.1 101 Switching Protocols\r\nConnection: close\r\n\r\n'))
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const { port } = server.address() as AddressInfo
-  closers.push(installFrontListener(port, isDevelopment), () => server.close())
+  closers.push(installFrontListener(port, isDevelopment, keepAliveMs), () => server.close())
   return port
 }
 
@@ -49,6 +49,11 @@ describe.each([true, false])('with a development server: %s', (isDevelopment) =>
   test.each(SCREENED)('%s %j responds %i', async (path, init, status) => {
     expect(await statusOf(await serve(isDevelopment), path, init)).toBe(status)
   })
+})
+
+test.each([undefined, 90_000])('keeps an idle connection open for the configured time: %s', async (milliseconds) => {
+  const response = await fetch(`http://127.0.0.1:${await serve(false, milliseconds)}/overview`)
+  expect(response.headers.get('keep-alive')).toBe(`timeout=${(milliseconds ?? 65_000) / 1_000}`)
 })
 
 test('only development allows eval and inline styles in pages', () => {
