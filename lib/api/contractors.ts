@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { changeContractor, removeContractor } from '#lib/directory/contractors/changes.ts'
+import { changeContractor, removeContractor, requireOwnFields } from '#lib/directory/contractors/changes.ts'
 import { contractorsQuery, findContractor, listContractors } from '#lib/directory/contractors/contractors.ts'
 import { createContractor } from '#lib/directory/contractors/creation.ts'
 import { importContractors } from '#lib/directory/contractors/import.ts'
@@ -89,6 +89,7 @@ export const CONTRACTOR_OPERATIONS = inGroup('Contractors', [
     ].join(' '),
     parameters,
     body: { schema: contractorChanges, example: { name, email, address, rate, status: 'inactive' } },
+    permits: ({ user }, body) => user.organisation ?? requireOwnFields(Object(body)),
     response: {
       description: 'The changed contractor',
       schema: contractorShape,

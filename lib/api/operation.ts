@@ -134,6 +134,8 @@ interface Declaration<
    * @throws Refusal 501 if a feature is not configured, or the session is not a wallet's
    */
   requires?(service: Service, principal: Principal<Caller>): Ready | Promise<Ready>
+  /** Runs before the fields of the body are parsed. @throws Refusal 403 if the caller's role may not send one of them */
+  permits?(principal: Principal<Caller>, body: unknown): void
   response?: ResponseSpec<Shape>
   /** further responses that are not refusals, by status */
   otherResponses?: Record<number, ResponseSpec<Shape>>
@@ -145,13 +147,14 @@ interface Declaration<
 type AnyDeclaration = Declaration<Route, CallerName, z.ZodType, z.ZodType, z.ZodType, unknown>
 
 /** A declaration in the list of all operations, with its types widened. */
-export interface Operation extends Omit<AnyDeclaration, 'route' | 'parameters' | 'requires' | 'handle'> {
+export interface Operation extends Omit<AnyDeclaration, 'route' | 'parameters' | 'requires' | 'permits' | 'handle'> {
   method: Method
   path: string
   /** its section of the reference */
   group: keyof typeof GROUPS
   parameters?: Record<string, { description: string; example: string }>
   requires?(service: Service, principal: object): unknown
+  permits?(principal: object, body: unknown): void
   handle(context: object): Promise<unknown>
 }
 

@@ -1,3 +1,4 @@
+import { z } from 'zod'
 import type { Session } from '#lib/auth/session.ts'
 import { ignoreBody, readJson, readJsonOrForm, readQuery } from '#lib/http/body.ts'
 import { shareSlots } from '#lib/http/fairness.ts'
@@ -58,17 +59,22 @@ async function respond(operation: Operation, { running, request, session, params
   const principal = await identify(operation.caller, running, session, params)
   const ready = await operation.requires?.(running, principal)
   const query = operation.query && readQuery(request, operation.query.schema)
-  const body = await readBody(request, operation)
+  const body = await readBody(request, operation, principal)
   const admitted = await admit(operation.caller, running, principal)
   const { settings, confidentialAccounts: accounts } = running
   const base = { service: running, settings, accounts, now: running.now(), request, params, query, body, ready }
   return present(await operation.handle({ ...admitted, ...base }), operation.response?.contentType)
 }
 
-async function readBody(request: Request, { body, caller }: Operation): Promise<unknown> {
+async function readBody(request: Request, operation: Operation, principal: object): Promise<unknown> {
+  const { body, caller } = operation
   if (!body) return await ignoreBody(request)
   if (body.form) return await readJsonOrForm(request, body.schema)
-  return await readJson(request, body.schema, { isOpen: caller === 'anybody' })
+  const permitted = z.unknown().transform((value) => {
+    operation.permits?.(principal, value)
+    return value
+  })
+  return await readJson(request, permitted.pipe(body.schema), { isOpen: caller === 'anybody' })
 }
 
 function present(result: unknown, contentType: string | undefined): Response {

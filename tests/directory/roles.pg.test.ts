@@ -333,6 +333,7 @@ describe('a linked contractor', () => {
     const forbidden: [Method, string, object?][] = [
       ['PATCH', `/contractors/${id}`, { name: 'Boss' }],
       ['PATCH', `/contractors/${id}`, { status: 'ready' }],
+      ['PATCH', `/contractors/${id}`, { name: '', status: 'gone' }],
       ['PATCH', `/contractors/${id}`, { address, rate: { amount: '9', currency: 'USDC' } }],
       ['DELETE', `/contractors/${id}`],
       ['POST', `/contractors/${id}/invite`],

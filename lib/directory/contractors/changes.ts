@@ -82,16 +82,19 @@ async function requireVisible(db: Database, user: User, id: string): Promise<str
  * refusal `address-taken` would reveal which accounts its employer pays.
  */
 async function requireOwnChange(tx: Database, user: User, row: Row, changes: ContractorChanges): Promise<void> {
-  if (fieldsOf(changes).some((field) => field !== 'address')) {
-    throw new Refusal('employer-required')
-  }
+  requireOwnFields(changes)
   const { address } = changes
   if (!address || address === row.address) return
   if ((await provenAccounts(tx, user)).includes(address)) return
   throw new Refusal('account-unproven')
 }
 
-function fieldsOf(changes: ContractorChanges): string[] {
+/** Requires that a contractor changes nothing but its address. @throws Refusal `employer-required` */
+export function requireOwnFields(changes: object): void {
+  if (fieldsOf(changes).some((field) => field !== 'address')) throw new Refusal('employer-required')
+}
+
+function fieldsOf(changes: object): string[] {
   return Object.entries(changes).flatMap(([field, value]) => (value === undefined ? [] : field))
 }
 
