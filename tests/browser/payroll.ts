@@ -4,6 +4,7 @@ import { z } from 'zod'
 import { endow, enrol, openTestNetwork, type TestNetwork } from '#lib/cli/client/participants.ts'
 import { signInWithWallet } from '#lib/cli/client/wallet-session.ts'
 import { devnetKeys } from '#lib/devnet/devnet.ts'
+import { readLedgerRange } from '#lib/stellar/ledger-range.ts'
 import { buildTransfer } from '#lib/wallet/calls.ts'
 import type { Opening } from '#lib/wallet/commitment.ts'
 import type { Holder } from '#lib/wallet/keys.ts'
@@ -73,8 +74,8 @@ export async function openPayroll({ base, deploymentUrl }: RunningProgram): Prom
     return transaction
   }
   const nextLedger = async () => {
-    const { sequence } = await network.rpc.getLatestLedger()
-    while ((await network.rpc.getLatestLedger()).sequence === sequence) await setTimeout(20)
+    const { latestLedger } = await readLedgerRange(network.rpc)
+    while ((await readLedgerRange(network.rpc)).latestLedger === latestLedger) await setTimeout(20)
   }
 
   return {

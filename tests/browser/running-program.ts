@@ -7,8 +7,8 @@ import { startProgram } from '../support/program.ts'
 /** The password of every service that the browser tests start. */
 export const PASSWORD = 'a password for the tests'
 
-/** For tests that send transactions: a ledger closes five times a second. */
-export const QUICK_LEDGER = { DEVNET_CLOSE_MS: '200' }
+/** For tests that send transactions: a ledger closes five times a second. Its headers are of the next protocol. */
+export const QUICK_LEDGER = { DEVNET_CLOSE_MS: '200', DEVNET_PROTOCOL: '30' }
 
 /** The built service with embedded defaults, on free ports and in a temporary folder. */
 export interface RunningProgram {
