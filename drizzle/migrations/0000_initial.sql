@@ -225,7 +225,7 @@ CREATE TABLE "relay_channels" (
 	"read_at" timestamp (3) with time zone,
 	CONSTRAINT "relay_channels_token_address_pk" PRIMARY KEY("token","address"),
 	CONSTRAINT "relay_channels_problem" CHECK ("relay_channels"."problem" in ('account', 'registration', 'sequence', 'balance', 'history')),
-	CONSTRAINT "relay_channels_reconcile_problem" CHECK ("relay_channels"."reconcile_problem" in ('transfer-open', 'rpc-behind', 'history-gap', 'purpose-unknown', 'failed'))
+	CONSTRAINT "relay_channels_reconcile_problem" CHECK ("relay_channels"."reconcile_problem" in ('transfer-open', 'rpc-behind', 'history-gap', 'failed'))
 );
 --> statement-breakpoint
 CREATE TABLE "relay_jobs" (

@@ -34,11 +34,16 @@ export type ChannelProblem = (typeof CHANNEL_PROBLEMS)[number]
 /**
  * Why a channel is not reconciled with the ledger during a stop. `transfer-open`: one of its transfers is still open.
  * `rpc-behind`: the RPC's events end below its account. `history-gap`: neither the RPC nor an archive has all events since its last
- * recorded payment. `purpose-unknown`: all its payments were found, and the mark of one from an escrow names no payout of this
- * database. `failed`: the relay's log says why.
+ * recorded payment. `failed`: the relay's log says why.
  */
-export const RECONCILE_PROBLEMS = ['transfer-open', 'rpc-behind', 'history-gap', 'purpose-unknown', 'failed'] as const
+export const RECONCILE_PROBLEMS = ['transfer-open', 'rpc-behind', 'history-gap', 'failed'] as const
 export type ReconcileProblem = (typeof RECONCILE_PROBLEMS)[number]
+
+/**
+ * Why a channel keeps payments stopped. `purpose-unknown`: all its payments were found, and the mark of one from an escrow names no
+ * payout of this database.
+ */
+export type StopProblem = ReconcileProblem | 'purpose-unknown'
 
 /**
  * Whether payments of a token go on: one row for each token, which every payment reads and locks against a stop. They stop
@@ -225,7 +230,7 @@ export const relayChannels = pgTable(
     reconciledStop: instant('reconciled_stop'),
     /** whether it was found to have paid from an escrow for an unknown purpose: an operator has to decide */
     hasUnknownPurpose: boolean('has_unknown_purpose').notNull().default(false),
-    /** why this channel keeps payments stopped; null before a relay has tried to reconcile it, and if nothing is in the way */
+    /** why it is not reconciled for the present stop; null before a relay has tried, and if nothing is in the way */
     reconcileProblem: text('reconcile_problem', { enum: RECONCILE_PROBLEMS }),
     /** whether an operator has retired it: it pays nothing more, and is not compared with the ledger */
     retired: boolean('retired').notNull().default(false),

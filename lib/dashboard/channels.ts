@@ -2,12 +2,12 @@ import { and, desc, eq, sql } from 'drizzle-orm'
 import {
   type ChannelProblem,
   paymentStops,
-  type ReconcileProblem,
   relayChannels,
   relayLines,
+  type StopProblem,
 } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
-import { isSeenLately } from '#lib/relay/channel-state.ts'
+import { isSeenLately, problemDuring } from '#lib/relay/channel-state.ts'
 import { IS_LEASED } from './line-state.ts'
 import { transferRows } from './transfer-rows.ts'
 
@@ -23,7 +23,7 @@ export interface ChannelLine {
   /** payments of its token are stopped: it leases no lines */
   isHalted: boolean
   /** why its payments were not all found during a stop */
-  reconcileProblem: ReconcileProblem | null
+  reconcileProblem: StopProblem | null
   /** the beginning of the last stop for which its payments were all found */
   reconciledStop: Date | null
   /** when a relay last announced the channel */
@@ -72,9 +72,8 @@ export async function listChannels(db: Database, token: string | undefined, now:
       problemSince: relayChannels.problemSince,
       isPaused: relayChannels.paused,
       isRetired: relayChannels.retired,
-      isHalted: sql<boolean>`exists (select from ${paymentStops} where ${paymentStops.token} = ${relayChannels.token}
-        and (${paymentStops.since} is not null or ${paymentStops.foreignSince} is not null))`,
-      reconcileProblem: relayChannels.reconcileProblem,
+      isHalted: sql<boolean>`num_nonnulls(${paymentStops.since}, ${paymentStops.foreignSince}) > 0`,
+      reconcileProblem: problemDuring(paymentStops.since),
       reconciledStop: relayChannels.reconciledStop,
       seenAt: relayChannels.seenAt,
       job: sql<string | null>`coalesce(${open.job}, ${leased.job})`,
@@ -84,6 +83,7 @@ export async function listChannels(db: Database, token: string | undefined, now:
       receivedHash: received.hash,
     })
     .from(relayChannels)
+    .leftJoin(paymentStops, eq(paymentStops.token, relayChannels.token))
     .leftJoinLateral(open, sql`true`)
     .leftJoinLateral(leased, sql`true`)
     .leftJoinLateral(received, sql`true`)
@@ -148,7 +148,7 @@ export const PROBLEM_EXPLANATIONS: Record<ChannelProblem, { meaning: string; rem
 }
 
 /** Why a channel keeps payments stopped, and who has to do what. */
-export const RECONCILE_EXPLANATIONS: Record<ReconcileProblem, string> = {
+export const RECONCILE_EXPLANATIONS: Record<StopProblem, string> = {
   'transfer-open': 'one of its transfers is still open: it is decided within minutes',
   'rpc-behind': 'the RPC’s events end below its ledger: relays try again',
   'history-gap':

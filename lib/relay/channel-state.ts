@@ -1,6 +1,6 @@
-import { and, eq, inArray, isNull, notInArray, or, type SQL, sql } from 'drizzle-orm'
+import { and, eq, inArray, isNull, notInArray, or, type SQL, type SQLWrapper, sql } from 'drizzle-orm'
 import type { PgUpdateSetSource } from 'drizzle-orm/pg-core'
-import { type ChannelProblem, relayChannels } from '#drizzle/schema/relay.ts'
+import { type ChannelProblem, relayChannels, type StopProblem } from '#drizzle/schema/relay.ts'
 import { type Actor, recordAudit } from '#lib/db/audit-log.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
 import { paymentsGoOn, readStop } from '#lib/transfers/stop.ts'
@@ -26,6 +26,16 @@ export const PAYS_RUNS = sql`(${or(isNull(relayChannels.problem), inArray(relayC
 
 export const isChannel = (token: string, address: string) =>
   and(eq(relayChannels.token, token), eq(relayChannels.address, address))
+
+/**
+ * Why a channel keeps payments stopped during the stop that began at `since`; null if it does not, or only waits. A payment of unknown
+ * purpose has a row once the channel is reconciled: only an operator can tell whether it was instructed again.
+ */
+export const problemDuring = (since: SQLWrapper) => {
+  const { reconciledStop, reconcileProblem, hasUnknownPurpose } = relayChannels
+  return sql<StopProblem | null>`case when ${reconciledStop} is distinct from ${since} then ${reconcileProblem}
+    when ${hasUnknownPurpose} then 'purpose-unknown' end`
+}
 
 /** The condition for the channels of a token that no operator has retired. */
 export const isInUse = (token: string) => and(eq(relayChannels.token, token), eq(relayChannels.retired, false))

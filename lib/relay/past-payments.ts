@@ -12,7 +12,7 @@ import { askUntilRecent, isFarBelow, LAG } from '#lib/stellar/view.ts'
 import { HAS_LIVE_TRANSFER, IS_OPEN_LINE, type Line, lockLine } from '#lib/transfers/line.ts'
 import { linkRepeat } from '#lib/transfers/payout-link.ts'
 import { findTransferOfHash } from '#lib/transfers/rows.ts'
-import { countFound } from '#lib/transfers/stop.ts'
+import { countFound, stopPayments } from '#lib/transfers/stop.ts'
 import { sponsorChannel } from '#lib/transfers/submit.ts'
 import { readPaymentsSince, type TokenEvent } from './channel-events.ts'
 import { setChannel } from './channel-state.ts'
@@ -134,9 +134,10 @@ export async function requireUnpaidByEmployer(relay: Relay, line: Line, owner: s
 }
 
 /**
- * Records a payment that the ledger applied and no row has, and ends the line or settles the payout that it was made for, in one SQL
- * transaction. One from an escrow whose mark names no payout of this database needs an operator's word. `transfer-open`: another transfer
- * that may pay the same is undecided; `rpc-behind`: the RPC does not have the transaction yet. Nothing is recorded then.
+ * Records a payment that the ledger applied and no row has, ends the line or settles the payout that it was made for, and stops
+ * payments unless they are stopped, in one SQL transaction. One from an escrow whose mark names no payout of this database needs an
+ * operator's word. `transfer-open`: another transfer that may pay the same is undecided; `rpc-behind`: the RPC does not have the
+ * transaction yet. Nothing is recorded then.
  */
 export async function recordPayment(relay: Relay, event: TokenEvent): Promise<'recorded' | ReconcileProblem> {
   const { sponsor, network, token } = relay
@@ -157,6 +158,8 @@ export async function recordPayment(relay: Relay, event: TokenEvent): Promise<'r
       if (line && !(await lockLine(tx, line))) throw new LineError('line-gone', 'the line has ended in the meantime')
     }
     const onFound = async (tx: Database) => {
+      // Its row explains its number from now on, and would hide an earlier payment that has none.
+      await stopPayments(tx, { token, channel, now: relay.now() })
       await countFound(tx, token)
       // It may have been for a payout that was instructed again after the backup.
       const isUnknown = isDelegated && !line && !payout

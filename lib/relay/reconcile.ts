@@ -1,17 +1,18 @@
-import { and, desc, eq, gt, inArray, isNotNull, sql } from 'drizzle-orm'
+import { and, desc, eq, gt, inArray, isNotNull, lt, or } from 'drizzle-orm'
 import { type ReconcileProblem, relayChannels } from '#drizzle/schema/relay.ts'
 import { transfers } from '#drizzle/schema/transfers.ts'
+import { type Database, transact } from '#lib/db/connection.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
 import { LedgerError } from '#lib/stellar/ledger-error.ts'
 import { askUntilRecent, type LedgerTime } from '#lib/stellar/view.ts'
 import { findOpenTransfer, findTransferOfHash } from '#lib/transfers/rows.ts'
-import { isSince, readStop, type Stop } from '#lib/transfers/stop.ts'
+import { lockStop, readStop, type Stop } from '#lib/transfers/stop.ts'
 import { readArchivedPayments, readTokenEvents } from './channel-events.ts'
 import { isInUse, setChannel } from './channel-state.ts'
 import { isRegistered } from './check.ts'
 import { recordPayment } from './past-payments.ts'
 import { readMarkKeys } from './payment-mark.ts'
-import type { Relay } from './relay.ts'
+import type { Relay, RelayStore } from './relay.ts'
 import { isUnreconciled, resumeIfReconciled } from './resume.ts'
 
 /**
@@ -37,7 +38,8 @@ export async function reconcile(relay: Relay): Promise<void> {
     if (problem === reconcileProblem || problem === 'done') continue
     if (problem) log('info', 'reconcile', { channel: address, problem })
     // Not over the result of another host that has reconciled it in the meantime.
-    await setChannel(relay, address, { reconcileProblem: problem }, isUnreconciled(stop))
+    const columns = { reconcileProblem: problem }
+    await duringStop(relay, stop, (store) => setChannel(store, address, columns, isUnreconciled(stop)))
   }
   await resumeIfReconciled(relay)
 }
@@ -72,15 +74,30 @@ async function reconcileChannel(relay: Relay, address: string, stop: Stop): Prom
     if (recorded !== 'recorded') return recorded
   }
   if (!isOver) return null
-  const reconciled = {
-    reconciledStop: stop.since,
-    // The payment has a row from now on: only an operator can tell whether it was instructed again.
-    reconcileProblem: sql`case when ${relayChannels.hasUnknownPurpose} then 'purpose-unknown' end`,
-    adoptedSequence: response.account?.seqNum ?? null,
-    readAt: null,
-  }
-  await setChannel(relay, address, reconciled, isSince(relay.token, stop))
+  const adoptedSequence = response.account?.seqNum ?? null
+  const reconciled = { reconciledStop: stop.since, reconcileProblem: null, adoptedSequence, readAt: null }
+  // Another host may have read more of it in the meantime.
+  const isNews = or(
+    isUnreconciled(stop),
+    adoptedSequence === null ? undefined : lt(relayChannels.adoptedSequence, adoptedSequence),
+  )
+  await duringStop(relay, stop, async (store, tx) => {
+    // A database that was replaced since may lack a row again.
+    for (const { hash } of events.transfers) if (!(await findTransferOfHash(tx, hash))) return
+    await setChannel(store, address, reconciled, isNews)
+  })
   return 'done'
+}
+
+/** Does `work` in one SQL transaction, during which the stop stays on. Does nothing if it has ended, or has begun again. */
+async function duringStop(
+  relay: Relay,
+  stop: Stop,
+  work: (store: RelayStore, tx: Database) => Promise<void>,
+): Promise<void> {
+  await transact(await relay.database(), async (tx) => {
+    if (await lockStop(tx, relay.token, stop)) await work({ ...relay, database: async () => tx }, tx)
+  })
 }
 
 /** The payments of a channel since its last recorded one, from the RPC, or else from the first archive that has them all. */

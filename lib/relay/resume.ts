@@ -1,12 +1,13 @@
 import { and, eq, inArray, isNotNull, isNull, or, sql } from 'drizzle-orm'
-import { paymentStops, relayChannels, relayJobs, relayLines } from '#drizzle/schema/relay.ts'
+import { paymentStops, relayChannels, relayJobs, relayLines, type StopProblem } from '#drizzle/schema/relay.ts'
+import { transfers } from '#drizzle/schema/transfers.ts'
 import { type Actor, RELAY, recordAudit } from '#lib/db/audit-log.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
 import { suspendPayouts } from '#lib/directory/payouts/suspension.ts'
 import { log } from '#lib/observability/log.ts'
 import { IS_OPEN_LINE, releaseUnsent } from '#lib/transfers/line.ts'
 import { lockForStop, readStop, type Stop } from '#lib/transfers/stop.ts'
-import { isInUse } from './channel-state.ts'
+import { isInUse, problemDuring } from './channel-state.ts'
 import type { RelayStore } from './relay.ts'
 
 /** Why a run ends after a stop: the employer's client looks at the ledger before it signs again. */
@@ -44,8 +45,8 @@ export async function resumePayments(
     if (!stop) return 'not-stopped'
     const open = await findUnreconciled(tx, token, stop)
     const isYoung = now.getTime() - stop.since.getTime() < RECONCILE_PATIENCE_MS
-    const mayEndAlone = ({ reconcileProblem: problem }: Unreconciled) =>
-      problem === 'transfer-open' || (isYoung && (problem === null || problem === 'rpc-behind'))
+    const mayEndAlone = ({ problem, hasOpenTransfer }: Unreconciled) =>
+      hasOpenTransfer || (isYoung && (problem === null || problem === 'rpc-behind' || problem === 'transfer-open'))
     const waiting = note === undefined ? open[0] : open.find(mayEndAlone)
     if (waiting) return { waitsFor: waiting.address }
     await resume({ ...context, db: tx }, { stop, open, note })
@@ -57,13 +58,23 @@ export async function resumePayments(
 export const isUnreconciled = ({ since }: Stop) =>
   sql`${relayChannels.reconciledStop} is distinct from ${since.toISOString()}::timestamptz`
 
-type Unreconciled = Pick<typeof relayChannels.$inferSelect, 'address' | 'reconcileProblem'>
+interface Unreconciled {
+  address: string
+  problem: StopProblem | null
+  hasOpenTransfer: boolean
+}
 
 /** The channels that keep payments stopped, and why. */
 function findUnreconciled(tx: Database, token: string, stop: Stop): Promise<Unreconciled[]> {
-  const { address, reconcileProblem } = relayChannels
-  const isOpen = and(isInUse(token), or(isUnreconciled(stop), eq(reconcileProblem, 'purpose-unknown')))
-  return tx.select({ address, reconcileProblem }).from(relayChannels).where(isOpen).orderBy(address)
+  const { address, hasUnknownPurpose } = relayChannels
+  const columns = {
+    address,
+    problem: problemDuring(sql`${stop.since.toISOString()}::timestamptz`),
+    hasOpenTransfer: sql<boolean>`exists (select from ${transfers}
+      where ${transfers.account} = ${address} and ${transfers.status} = 'open')`,
+  }
+  const isOpen = and(isInUse(token), or(isUnreconciled(stop), hasUnknownPurpose))
+  return tx.select(columns).from(relayChannels).where(isOpen).orderBy(address)
 }
 
 /** Ends a stop. Locks as every transaction does: lines, payouts, jobs, channels, quotas. */
@@ -72,7 +83,7 @@ async function resume(
   { stop, open, note }: { stop: Stop; open: readonly Unreconciled[]; note: string | undefined },
 ): Promise<void> {
   const { found, since } = stop
-  const unreconciled = open.filter(({ reconcileProblem }) => reconcileProblem !== 'purpose-unknown').length
+  const unreconciled = open.filter(({ problem }) => problem !== 'purpose-unknown').length
   // What an employer has paid itself since the backup shows in no channel.
   const runs = found + unreconciled > 0 ? await cancelRuns(tx, now) : []
   // The time of a stop does not count towards the day after which a line fails.

@@ -34,9 +34,11 @@ export async function readStop(db: Database, token: string): Promise<Stop | unde
   return row?.since ? { since: row.since, found: row.found } : undefined
 }
 
-/** The condition that this stop is still on, and has not begun again. */
-export const isSince = (token: string, { since }: Stop) =>
-  sql`exists (select from ${paymentStops} where ${and(isToken(token), eq(paymentStops.since, since))})`
+/** Whether this stop is still on, and has not begun again. Locks its row, so that this holds until the SQL transaction ends. */
+export async function lockStop(tx: Database, token: string, { since }: Stop): Promise<boolean> {
+  const isThis = and(isToken(token), eq(paymentStops.since, since))
+  return (await tx.select({ token: paymentStops.token }).from(paymentStops).where(isThis).for('share')).length > 0
+}
 
 /**
  * Stops the payments of a token. Every payment that was recorded before is visible from then on: this waits for those that are

@@ -7,6 +7,7 @@ import { endow, enrol, type TestNetwork } from '#lib/cli/client/participants.ts'
 import { runCommand } from '#lib/cli/process/command.ts'
 import { readEnvironment } from '#lib/config/environment.ts'
 import { generateRelayKey, publicHalf } from '#lib/config/relay-key.ts'
+import { listChannels } from '#lib/dashboard/channels.ts'
 import { type Database, openStore } from '#lib/db/connection.ts'
 import { resumePayments } from '#lib/relay/resume.ts'
 import { composeSettings } from '#lib/server/settings.ts'
@@ -62,7 +63,7 @@ await runCommand({
 
 /** Lets payments go on, as an operator does, if only payments of batches that the backup lacks keep them stopped. */
 async function resumeLikeOperator(db: Database, token: string): Promise<void> {
-  const channels = await db.query.relayChannels.findMany()
+  const channels = await listChannels(db, token, new Date())
   const problems = new Set(channels.flatMap(({ reconcileProblem }) => reconcileProblem ?? []))
   if (problems.size !== 1 || !problems.has('purpose-unknown')) return
   const actor = { kind: 'operator', sub: 'chaos' } as const

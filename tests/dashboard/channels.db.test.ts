@@ -121,16 +121,19 @@ test('shows when a channel last received USDC, with the transaction as proof', a
 })
 
 test.each([
-  ['history-gap', /It keeps payments stopped: neither the RPC nor an archive has all its events/],
+  [{ reconcileProblem: 'history-gap' }, /It keeps payments stopped: neither the RPC nor an archive has all its events/],
   [
-    'purpose-unknown',
+    { reconciledStop: NOW, hasUnknownPurpose: true },
     /It keeps payments stopped: it has paid from an escrow for a payout that this database does not have/,
   ],
-  [null, /^(?!.*keeps payments stopped)/],
-] as const)('shows why a channel keeps payments stopped: %s', async (reconcileProblem, words) => {
-  await db.update(relayChannels).set({ reconcileProblem }).where(eq(relayChannels.address, 'GELSEWHERE'))
+  [{ reconciledStop: NOW }, /^(?!.*keeps payments stopped)/],
+] as const)('shows why a channel keeps payments stopped: %j', async (columns, words) => {
+  const reconciled = { reconcileProblem: null, reconciledStop: null, hasUnknownPurpose: false, ...columns }
+  await db.update(relayChannels).set(reconciled).where(eq(relayChannels.address, 'GELSEWHERE'))
+  await db.insert(paymentStops).values({ token: 'another', since: NOW })
   const channels = await listChannels(db, 'another', NOW)
   const html = renderToStaticMarkup(createElement(Channels, { channels, network: 'local', now: NOW }))
+  await db.delete(paymentStops)
   expect(html.replace(/<[^>]+>/g, '')).toMatch(words)
 })
 

@@ -46,6 +46,8 @@ export interface CountingLedger {
   archives?: readonly EventArchive[]
   /** the hash of a transaction that no response shows yet */
   hides?: string
+  /** runs before a response to getTransaction */
+  onLookUp?(hash: string): Promise<void>
 }
 
 const symbol = (name: string) => xdr.ScVal.scvSymbol(name)
@@ -146,6 +148,7 @@ export function relayOn(
     const range = { latestLedger: latest, latestLedgerCloseTime: closeTimeOf(latest), oldestLedger }
     if (method === 'getHealth') return range
     if (method !== 'getTransaction') return { sequence: latest, closeTime: closeTimeOf(latest) }
+    await ledger.onLookUp?.(hash ?? '')
     const found = payments.find((each) => each.hash === hash && hash !== ledger.hides && each.ledger >= oldestLedger)
     if (!found) return { status: 'NOT_FOUND', ...range }
     const transaction = { ledger: found.ledger, createdAt: closeTimeOf(found.ledger), envelopeXdr: found.signedXdr }

@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, expect } from 'vitest'
+import { listChannels } from '#lib/dashboard/channels.ts'
 import type { BatchWithPayouts } from '#lib/directory/batches/batches.ts'
 import { runChore } from '#lib/server/maintenance.ts'
 import { signElsewhere } from '../support/elsewhere.ts'
@@ -30,7 +31,7 @@ export function openRestoredRuns(): void {
 export const query = (text: string, values: unknown[] = []) => backups.connection.query(text, values)
 export const otherChannel = () => fixture.channels[1]?.publicKey() ?? ''
 export const problemOf = async (address: string) =>
-  (await fixture.db.query.relayChannels.findFirst({ where: (channel, { eq }) => eq(channel.address, address) }))
+  (await listChannels(fixture.db, undefined, new Date())).find((channel) => channel.address === address)
     ?.reconcileProblem
 export const readProblems = () => Promise.all([problemOf(runs.channel), problemOf(otherChannel())])
 export const endsOf = ({ payouts }: BatchWithPayouts) => payouts.map(({ status, txHash }) => `${status} ${txHash}`)

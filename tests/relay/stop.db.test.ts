@@ -3,7 +3,7 @@ import { Keypair } from '@stellar/stellar-sdk'
 import { eq, sql } from 'drizzle-orm'
 import { afterAll, beforeEach, describe, expect, test } from 'vitest'
 import { batches, contractors, payouts } from '#drizzle/schema/directory.ts'
-import { paymentStops, RECONCILE_PROBLEMS, relayJobs, relayLines } from '#drizzle/schema/relay.ts'
+import { paymentStops, relayJobs, relayLines } from '#drizzle/schema/relay.ts'
 import { quotas, transfers } from '#drizzle/schema/transfers.ts'
 import {
   batchRow,
@@ -16,6 +16,7 @@ import {
   transferRow,
 } from '#lib/cli/seed/rows.ts'
 import { generateRelayKey, publicHalf } from '#lib/config/relay-key.ts'
+import { listChannels } from '#lib/dashboard/channels.ts'
 import { readAttention } from '#lib/dashboard/overview.ts'
 import type { EmployerContext } from '#lib/directory/context.ts'
 import { cancelPayout } from '#lib/directory/payouts/cancellation.ts'
@@ -55,7 +56,11 @@ beforeEach(async () => {
   for (const table of [relayJobs, payouts, batches, contractors, quotas]) await db.delete(table)
 })
 
-const problemOf = async (address = A) => (await fixture.channelOf(address))?.reconcileProblem
+/** Why a channel keeps payments stopped; null if it does not, or only waits. */
+async function problemOf(address = A) {
+  const channels = await listChannels(db, TOKEN, NOW)
+  return channels.find((channel) => channel.address === address)?.reconcileProblem
+}
 const isStopped = async () => (await fixture.stopOf()) !== undefined
 const payoutOf = async (id: string | null) => await db.query.payouts.findFirst({ where: eq(payouts.id, id ?? '') })
 const setPayout = (id: string | null, columns: Partial<typeof payouts.$inferInsert>) =>
@@ -452,10 +457,26 @@ describe('a relay reconciles a channel', () => {
 })
 
 describe('a host that reconciles a channel more slowly than another one', () => {
-  /** Begins to reconcile, and waits at the reading of the account, which then resolves to what `end` resolves to. */
-  async function reconcileSlowly(end: (latest: number) => Promise<{ sequence: bigint; ledger: number }>) {
+  const behind = () => Promise.reject(new LedgerError('unavailable', 'no response'))
+  const ofUnknownPurpose = payment({ channel: ONE, to: RECIPIENT, ledger: 80, owner: newWallet() })
+
+  /** Stops payments, until the transfer of another channel ends. */
+  async function keepStopped() {
+    await fixture.makeChannels(A, B)
+    const open = transferRow({ account: B })
+    await insertRows(db, { transfers: [open] })
+    await fixture.stop(A)
+    return open
+  }
+
+  /** Begins to reconcile A, and waits at the reading of its account, which then resolves to what `end` resolves to. */
+  async function reconcileSlowly(
+    end: (latest: number) => Promise<{ sequence: bigint; ledger: number }>,
+    ledger: CountingLedger = {},
+  ) {
     const [entered, left] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
     const done = reconcileOn({
+      ...ledger,
       readAccount: async (latest) => {
         entered.resolve()
         await left.promise
@@ -471,8 +492,8 @@ describe('a host that reconciles a channel more slowly than another one', () => 
 
   test('does not replace its result: the purpose that an operator must know', async () => {
     await fixture.stop(A)
-    const finish = await reconcileSlowly(() => Promise.reject(new LedgerError('unavailable', 'no response')))
-    await reconcileOn({ payments: [payment({ channel: ONE, to: RECIPIENT, ledger: 80, owner: newWallet() })] })
+    const finish = await reconcileSlowly(behind)
+    await reconcileOn({ payments: [ofUnknownPurpose] })
     expect([await isStopped(), await problemOf()]).toEqual([true, 'purpose-unknown'])
     await finish()
     expect([await isStopped(), await problemOf()]).toEqual([true, 'purpose-unknown'])
@@ -485,6 +506,68 @@ describe('a host that reconciles a channel more slowly than another one', () => 
     expect([await isStopped(), (await fixture.channelOf(A))?.adoptedSequence]).toEqual([false, 8n])
     await finish()
     expect([await isStopped(), (await fixture.channelOf(A))?.adoptedSequence]).toEqual([false, 8n])
+  })
+
+  test('does not replace the higher number that the other one has read during the same stop', async () => {
+    await keepStopped()
+    const finish = await reconcileSlowly(async (ledger) => ({ sequence: 8n, ledger }))
+    await reconcileOn({ readAccount: async (ledger) => ({ sequence: 9n, ledger }) })
+    await finish()
+    expect([await isStopped(), (await fixture.channelOf(A))?.adoptedSequence]).toEqual([true, 9n])
+    expect((await fixture.channelOf(A))?.reconciledStop).toEqual((await fixture.stopOf())?.since)
+  })
+
+  test('reports nothing about a stop that has ended, or about the next one', async () => {
+    await fixture.stop(A)
+    const finish = await reconcileSlowly(behind)
+    await db.delete(paymentStops)
+    await finish()
+    expect(await fixture.channelOf(A)).toMatchObject({ reconcileProblem: null })
+    await fixture.stop(A)
+    const finishAgain = await reconcileSlowly(behind)
+    await db.delete(paymentStops)
+    await fixture.stop(A)
+    await reconcileOn({ payments: [ofUnknownPurpose] })
+    await finishAgain()
+    expect([await isStopped(), await problemOf()]).toEqual([true, 'purpose-unknown'])
+  })
+
+  test('asks an operator for the purpose of a payment that it records after the channel was reconciled', async () => {
+    const open = await keepStopped()
+    const later = payment({ channel: ONE, to: RECIPIENT, ledger: 90 })
+    const finish = await reconcileSlowly(async (ledger) => ({ sequence: 8n, ledger }), {
+      ...{ payments: [ofUnknownPurpose, later], hides: later.hash },
+    })
+    await reconcileOn()
+    await finish()
+    expect([await problemOf(), await db.$count(transfers)]).toEqual(['purpose-unknown', 2])
+    await db.update(transfers).set({ status: 'expired', settledAt: LATER }).where(eq(transfers.id, open.id))
+    await reconcileOn()
+    expect([await isStopped(), await problemOf()]).toEqual([true, 'purpose-unknown'])
+    expect(await resume()).toBe('resumed')
+  })
+
+  test('stops payments again if it finds one after they went on', async () => {
+    await fixture.stop(A)
+    const finish = await reconcileSlowly(async (ledger) => ({ sequence: 8n, ledger }), { payments: [ofUnknownPurpose] })
+    await reconcileOn()
+    expect(await isStopped()).toBe(false)
+    await finish()
+    expect(await fixture.stopOf()).toMatchObject({ found: 1 })
+  })
+
+  test('has not reconciled a channel of which the database has lost a payment again', async () => {
+    await fixture.stop(A)
+    const second = payment({ channel: ONE, to: RECIPIENT, ledger: 90 })
+    const payments = [ofUnknownPurpose, second]
+    // As if a replica took over that lacks the first row.
+    const onLookUp = async (hash: string) => {
+      if (hash === second.hash) await db.delete(transfers)
+    }
+    await reconcileOn({ payments, onLookUp })
+    expect([await isStopped(), (await fixture.channelOf(A))?.reconciledStop]).toEqual([true, null])
+    await reconcileOn({ payments })
+    expect([await problemOf(), await db.$count(transfers)]).toEqual(['purpose-unknown', 2])
   })
 })
 
@@ -580,6 +663,19 @@ describe('a payment whose mark names no payout of this database', () => {
     expect(await isStopped()).toBe(true)
   })
 
+  test('asks for no word once the channel has moved again: that payment is read first', async () => {
+    const next = payment({ channel: ONE, owner, to: RECIPIENT, ledger: 90, number: 9n })
+    await fixture.stop(A)
+    await reconcileOn({ payments: [payment({ channel: ONE, owner, to: RECIPIENT, ledger: 80, number: 8n })] })
+    const moved = { readAccount: async (ledger: number) => ({ sequence: 9n, ledger }) }
+    await compareSequences(relayOn(fixture, moved))
+    expect([await problemOf(), await resume()]).toEqual([null, { waitsFor: A }])
+    await reconcileOn({ ...moved, payments: [lost, next] })
+    expect(await problemOf()).toBe('purpose-unknown')
+    expect(await findTransferOfHash(db, next.hash)).toBeDefined()
+    expect(await resume()).toBe('resumed')
+  })
+
   test('does not hide that a later payment could not be read yet: a word is too early', async () => {
     const later = payment({ channel: ONE, owner, to: RECIPIENT, ledger: 90 })
     await fixture.stop(A)
@@ -673,19 +769,21 @@ describe('an operator lets payments go on', () => {
     await fixture.stop(A)
     const entries = await audited()
     expect(await resume(RECONCILE_PATIENCE_MS - 60_000)).toEqual({ waitsFor: A })
-    for (const [reconcileProblem, afterMs] of [
-      ['transfer-open', 60_000],
-      ['rpc-behind', -60_000],
-    ] as const) {
+    for (const reconcileProblem of ['transfer-open', 'rpc-behind'] as const) {
       await setChannel(A, { reconcileProblem })
-      expect(await resume(RECONCILE_PATIENCE_MS + afterMs)).toEqual({ waitsFor: A })
+      expect(await resume(RECONCILE_PATIENCE_MS - 60_000)).toEqual({ waitsFor: A })
     }
+    const open = transferRow({ account: A })
+    await insertRows(db, { transfers: [open] })
+    expect(await resume(RECONCILE_PATIENCE_MS + 60_000)).toEqual({ waitsFor: A })
     expect([await isStopped(), await entries()]).toEqual([true, []])
-    await setChannel(A, { reconcileProblem: null })
+    // The relay that has reported the open transfer may be gone for good.
+    await setChannel(A, { reconcileProblem: 'transfer-open' })
+    await db.update(transfers).set({ status: 'expired', settledAt: LATER }).where(eq(transfers.id, open.id))
     expect(await resume(RECONCILE_PATIENCE_MS + 60_000)).toBe('resumed')
   })
 
-  test.each(RECONCILE_PROBLEMS.filter((problem) => problem !== 'transfer-open' && problem !== 'rpc-behind'))(
+  test.each(['history-gap', 'failed'] as const)(
     'at once if a channel has the problem %s, with the number that was compared last',
     async (reconcileProblem) => {
       await fixture.makeChannels(A, B)
@@ -697,8 +795,7 @@ describe('an operator lets payments go on', () => {
       expect([await isStopped(), await problemOf()]).toEqual([false, null])
       expect(await fixture.channelOf(A)).toMatchObject({ adoptedSequence: 8n })
       expect(await fixture.channelOf(B)).toMatchObject({ adoptedSequence: 5n })
-      const unreconciled = reconcileProblem === 'purpose-unknown' ? 0 : 2
-      const detail = { note: NOTE, found: 0, suspended: 0, unreconciled }
+      const detail = { note: NOTE, found: 0, suspended: 0, unreconciled: 2 }
       const actor = { actorKind: 'operator', actorSub: 'Ada' }
       expect(await entries()).toEqual([{ ...actor, action: 'payments.resumed', detail }])
       await compareSequences(relayOn(fixture, { readAccount: async (ledger) => ({ sequence: 5n, ledger }) }))
@@ -779,7 +876,8 @@ describe('an operator lets payments go on', () => {
   test('of which only the purpose is unknown: payouts stay as they are', async () => {
     const { rows, batches: own } = await makeEmployer()
     await fixture.stop(A)
-    await setChannel(A, { reconcileProblem: 'purpose-unknown' })
+    const reconciledStop = (await fixture.stopOf())?.since ?? null
+    await setChannel(A, { reconciledStop, hasUnknownPurpose: true })
     expect(await resume()).toBe('resumed')
     expect(await payoutOf(rows.ready.id)).toMatchObject({ status: 'ready', error: null })
     expect(await batchOf(own.started.id)).toMatchObject({ failedCount: 1 })
