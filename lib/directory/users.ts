@@ -98,7 +98,7 @@ export function isUpToDate(row: { issuer: string | null; email: string | null },
   return email === undefined || email === row.email
 }
 
-/** Identity, organisation and linked records in one prepared statement, since nearly every request runs it. */
+/** Identity, organisation and linked records in one statement, since nearly every request runs it. */
 const userQuery = builtOnce((db) => {
   const linked = db
     .select({

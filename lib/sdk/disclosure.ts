@@ -32,9 +32,8 @@ async function read(name: string): Promise<Uint8Array> {
 }
 
 /**
- * The prover for disclosures on the network of a passphrase, which alone selects the reference string: on real networks
- * that of the ceremony, 2 MB, which is downloaded for the first proof.
- * @param options.keySet by default that of the network's passphrase
+ * The prover for disclosures on a network. The reference string of the ceremony, 2 MB, is downloaded for the first proof.
+ * @param options.keySet which reference string, by default `ignition`, except for the passphrase of an embedded ledger
  * @param options.threads by default one per processor, at most eight; in a page that is not cross-origin isolated one
  */
 export function openDisclosureProver(

@@ -20,7 +20,9 @@ export async function untilHostAnswers<Simulation>(
     const error = errorIn(simulation)
     if (error === undefined || hostErrorIn(error) !== undefined) return simulation
     if (attempt === SIMULATIONS) {
-      throw new LedgerError('unavailable', 'the RPC cannot simulate the transaction', { cause: new Error(error) })
+      // The rest may quote the transaction.
+      const [said = ''] = error.split('\n')
+      throw new LedgerError('unavailable', 'the RPC cannot simulate the transaction', { cause: said.slice(0, 200) })
     }
     await new Promise((resolve) => setTimeout(resolve, SIMULATION_PAUSE_MS))
   }

@@ -60,9 +60,19 @@ export const hasInvisible = (text: string): boolean => INVISIBLE.test(text)
 
 /**
  * The invisible characters that names need: zero-width joiners between the letters of Persian and Indic names and within emoji, and
- * the selector of a coloured emoji.
+ * after a virama; the selector of a coloured emoji, and those of the variants of a Han character.
  */
-const JOINERS = /(?<=[\p{L}\p{M}\p{Emoji}]|\ufe0f)(?:\u200c|\u200d)(?=[\p{L}\p{M}\p{Emoji}])|(?<=\p{Emoji})\ufe0f/gu
+const JOINERS = new RegExp(
+  [
+    /(?<=[\p{L}\p{M}\p{Emoji}]|\ufe0f)[\u200c\u200d](?=[\p{L}\p{M}\p{Emoji}])/u,
+    /(?<=[\u094d\u09cd\u0a4d\u0acd\u0b4d\u0bcd\u0c4d\u0ccd\u0d4d\u0dca])[\u200c\u200d]/u,
+    /(?<=\p{Emoji})\ufe0f/u,
+    /(?<=\p{Script=Han})[\u{e0100}-\u{e01ef}]/u,
+  ]
+    .map(({ source }) => source)
+    .join('|'),
+  'gu',
+)
 
 /** Why a text is invalid. Zod issues carry it in `params.problem`. */
 export type TextProblem = 'required' | 'too-long' | 'control-characters' | 'invisible-characters' | 'secret-seed'

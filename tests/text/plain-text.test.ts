@@ -62,6 +62,8 @@ describe('a field of plain text', () => {
   test.each([
     ['a Persian name', 'علی\u200cرضا'],
     ['an Indic name', 'क्\u200dष'],
+    ['a Malayalam name', 'മോഹന്\u200d'],
+    ['a Japanese name', '葛\u{e0100}城'],
     ['a family', '👨\u200d👩\u200d👧'],
     ['a coloured heart', '❤\ufe0f'],
     ['a rainbow flag', '🏳\ufe0f\u200d🌈'],
@@ -69,7 +71,7 @@ describe('a field of plain text', () => {
     expect(name.parse(value)).toBe(value)
   })
 
-  test.each(['\u200d', '\ufe0f', 'Ann\u200d', '\u200cAnn', ' \u200d '])(
+  test.each(['\u200d', '\ufe0f', 'Ann\u200d', '\u200cAnn', ' \u200d ', '葛\u{e0100}\u{e0100}'])(
     'refuses %j, whose joiner joins nothing',
     (value) => {
       expect(problem(name, value)).toBe('must not contain invisible characters')

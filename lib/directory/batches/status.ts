@@ -23,7 +23,7 @@ interface BatchStatusPoll {
 }
 
 /**
- * Reads the progress of a batch for the user of a session. Clients poll it once a second during a run, so one prepared
+ * Reads the progress of a batch for the user of a session. Clients poll it once a second during a run, so one
  * statement looks up the user, the batch and the open transfers.
  * @throws Refusal `employer-required`, `provider-mismatch`, `batch-not-found`
  */
