@@ -1,7 +1,7 @@
 import { StrKey } from '@stellar/stellar-sdk'
 import { ConfigurationError, environment, isSet, readEnvironment } from '#lib/config/environment.ts'
 import { describeRelay } from '#lib/server/relay-document.ts'
-import { fetchDocument, writeOwnFields } from '#lib/setup/document.ts'
+import { fetchDocument, requireOwnRelay, writeOwnFields } from '#lib/setup/document.ts'
 import { readEnvFile, readVariables, writeEnvFile } from '#lib/setup/env-file.ts'
 import { provision } from '#lib/setup/provision.ts'
 import { runCommand } from './process/command.ts'
@@ -46,6 +46,9 @@ await runCommand({
     console.log = console.error
     const configuration = environment()
     const toFile = file !== STANDARD_OUTPUT
+    const isUrl = /^https?:/.test(deployment)
+    // Keys that go to standard output are generated each time.
+    const relayIn = (text: string) => (toFile ? describeRelay(readEnvironment(readVariables(text)), {}) : undefined)
     const text = await provision({
       document: await fetchDocument(deployment),
       services: setupServices,
@@ -54,23 +57,23 @@ await runCommand({
       keys: sponsorSeed === undefined ? configuration : { ...configuration, SPONSOR_SEED: sponsorSeed },
       channels: channels === undefined ? undefined : Number(channels),
       keep: (text) => {
+        const relay = relayIn(text)
+        if (relay && !isUrl && !replaces) requireOwnRelay(deployment, relay)
         if (toFile) writeEnvFile(file, text)
       },
       say: (line) => printMessage(line),
     })
-    // Keys that go to standard output are generated each time.
     const written = readVariables(text)
-    const own = readEnvironment(written)
-    const relay = toFile ? describeRelay(own, {}) : undefined
-    const { PUBLIC_URL: publicUrl } = written.PUBLIC_URL === undefined ? configuration : own
+    const relay = relayIn(text)
+    const { PUBLIC_URL: publicUrl } = written.PUBLIC_URL === undefined ? configuration : readEnvironment(written)
     const isKnown = written.PUBLIC_URL !== undefined || isSet('PUBLIC_URL')
     const archiveUrl = isKnown ? `${publicUrl}/api/archive` : undefined
-    if (relay && /^https?:/.test(deployment)) {
+    if (relay && isUrl) {
       printMessage(
         `\nWallets trust the relay once the deployment document has this field:\n"relay": ${JSON.stringify(relay)}`,
       )
     } else if (relay) {
-      writeOwnFields(deployment, { relay, archiveUrl }, replaces)
+      writeOwnFields(deployment, { relay, archiveUrl })
       printMessage(`\nThe relay's key and channels are in ${deployment}, for wallets`)
     }
     if (relay && archiveUrl === undefined) {

@@ -66,18 +66,24 @@ interface OwnFields {
   archiveUrl: string | undefined
 }
 
+type OwnDocument = Partial<OwnFields>
+
+const readOwn = (file: string) => JSON.parse(readFileSync(file, 'utf8')) as OwnDocument
+
+/** @throws ConfigurationError if the document in `file` names the relay of another service */
+export function requireOwnRelay(file: string, { publicKey }: OwnFields['relay']): void {
+  const { x, y } = readOwn(file).relay?.publicKey ?? publicKey
+  if (x !== publicKey.x || y !== publicKey.y) {
+    throw wrong('names the relay of another service: use a copy of the document, or replace it (--replace-relay)')
+  }
+}
+
 /**
  * Adds the relay to the document in `file`, from which wallets take its key and channels, and the archive if it names none. Keeps
  * everything else.
- * @param replaces whether to replace the relay of another service
- * @throws ConfigurationError if the document names the relay of another service
  */
-export function writeOwnFields(file: string, { relay, archiveUrl }: OwnFields, replaces: boolean): void {
-  const document = JSON.parse(readFileSync(file, 'utf8')) as { relay?: OwnFields['relay']; archiveUrl?: string }
-  const { x, y } = document.relay?.publicKey ?? relay.publicKey
-  if (!replaces && (x !== relay.publicKey.x || y !== relay.publicKey.y)) {
-    throw wrong('names the relay of another service: use a copy of the document, or replace it (--replace-relay)')
-  }
+export function writeOwnFields(file: string, { relay, archiveUrl }: OwnFields): void {
+  const document = readOwn(file)
   const fields = { ...document, relay, ...(archiveUrl && { archiveUrl: document.archiveUrl ?? archiveUrl }) }
   const next = `${file}.next`
   writeFileSync(next, `${JSON.stringify(fields, undefined, 2)}\n`, { mode: statSync(file).mode & 0o777 })

@@ -122,12 +122,12 @@ describe('what setup adds to a document', () => {
   const relayWith = (x: string) => ({ publicKey: { kty: 'EC', crv: 'P-256', x, y: 'y' }, channels: [issuer] })
   const archiveUrl = 'https://payroll.example/api/archive'
 
-  async function add(document: object, replaces = false) {
+  async function add(document: object) {
     const folder = await mkdtemp(path.join(tmpdir(), 'document-'))
     onTestFinished(() => rm(folder, { recursive: true }))
     const file = path.join(folder, 'deployment.json')
     await writeFile(file, JSON.stringify(document))
-    writeOwnFields(file, { relay: relayWith('own'), archiveUrl }, replaces)
+    writeOwnFields(file, { relay: relayWith('own'), archiveUrl })
     return JSON.parse(await readFile(file, 'utf8'))
   }
 
@@ -138,9 +138,7 @@ describe('what setup adds to a document', () => {
     expect(await add(before)).toEqual({ ...DEMO, relay: relayWith('own'), archiveUrl: 'https://other.example' })
   })
 
-  test('replaces the relay of another service only if it is told to', async () => {
-    const foreign = { ...DEMO, relay: relayWith('foreign') }
-    await expect(add(foreign)).rejects.toThrow(/relay of another service.*--replace-relay/)
-    expect(await add(foreign, true)).toMatchObject({ relay: relayWith('own') })
+  test('may replace the relay of another service', async () => {
+    expect(await add({ ...DEMO, relay: relayWith('foreign') })).toMatchObject({ relay: relayWith('own') })
   })
 })

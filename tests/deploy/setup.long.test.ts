@@ -7,6 +7,7 @@ import { Keypair } from '@stellar/stellar-sdk'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { openTestNetwork, type TestNetwork } from '#lib/cli/client/participants.ts'
 import { readEnvironment } from '#lib/config/environment.ts'
+import { generateRelayKey, publicHalf } from '#lib/config/relay-key.ts'
 import { type Devnet, startDevnet } from '#lib/devnet/devnet.ts'
 import { CHANNEL_FUNDS } from '#lib/relay/setup.ts'
 import { composeSettings } from '#lib/server/settings.ts'
@@ -198,4 +199,19 @@ test('adds the relay to a deployment document that is a file, and keeps the rest
   expect(JSON.parse(readFileSync(document, 'utf8'))).toEqual({ ...served, relay })
   expect(statSync(document).mode & 0o777).toBe(0o640)
   expect((await openTestNetwork(document)).relay).toEqual(relay)
+})
+
+test('replaces the relay of another service only if it is told to, and makes nothing before', async () => {
+  const document = join(directory, 'deployment.json')
+  const publicKey = publicHalf(generateRelayKey())
+  const foreign = { ...devnet.deployment, relay: { publicKey, channels: [Keypair.random().publicKey()] } }
+  writeFileSync(document, JSON.stringify(foreign))
+  const args = ['--deployment', document, '--channels', '1', '--env', file]
+  const refused = await run(args)
+  expect(refused.code).toBe(1)
+  expect(refused.stderr).toMatch(/relay of another service.*--replace-relay/)
+  expect(refused.stderr).not.toMatch(/^sponsor/m)
+  expect([existsSync(file), JSON.parse(readFileSync(document, 'utf8'))]).toEqual([false, foreign])
+  expect((await run([...args, '--replace-relay'])).code).toBe(0)
+  expect((await openTestNetwork(document)).relay?.channels).toEqual(channels().map((each) => each.publicKey()))
 })
