@@ -1,6 +1,6 @@
 import { and, eq, isNotNull, isNull, sql } from 'drizzle-orm'
 import { payouts } from '#drizzle/schema/directory.ts'
-import { type ReconcileProblem, relayLines } from '#drizzle/schema/relay.ts'
+import { type ReconcileProblem, relayChannels, relayLines } from '#drizzle/schema/relay.ts'
 import { hasPaidDirectly } from '#lib/archive/direct-payments.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { organisationOfWallet } from '#lib/directory/payouts/claims.ts'
@@ -12,13 +12,14 @@ import { askUntilRecent, isFarBelow, LAG } from '#lib/stellar/view.ts'
 import { HAS_LIVE_TRANSFER, IS_OPEN_LINE, type Line, lockLine } from '#lib/transfers/line.ts'
 import { linkRepeat } from '#lib/transfers/payout-link.ts'
 import { findTransferOfHash } from '#lib/transfers/rows.ts'
-import { countFound, stopPayments } from '#lib/transfers/stop.ts'
+import { countFound, readStop, stopPayments } from '#lib/transfers/stop.ts'
 import { sponsorChannel } from '#lib/transfers/submit.ts'
 import { readPaymentsSince, type TokenEvent } from './channel-events.ts'
-import { setChannel } from './channel-state.ts'
+import { isChannel, setChannel } from './channel-state.ts'
 import { isLineError, LineError } from './line-error.ts'
 import { findMarked, type MarkKeys, purposeOf, readMarkKeys } from './payment-mark.ts'
-import type { Relay } from './relay.ts'
+import type { Relay, RelayStore } from './relay.ts'
+import { sequenceNumberOf } from './sequence.ts'
 
 /** How far back a process reads the ledger at first: as far as an RPC looks in one request, about 14 hours. */
 const LOOK_BACK = 10_000
@@ -98,7 +99,7 @@ async function settle(relay: Relay, payment: TokenEvent, line: Line): Promise<ne
   const transfer = (await findTransferOfHash(db, payment.hash))?.transfer
   if (!transfer) {
     const recorded = await recordPayment(relay, payment)
-    if (recorded !== 'recorded') throw new LineError('payout-busy', 'its payment cannot be recorded yet')
+    if (typeof recorded === 'string') throw new LineError('payout-busy', 'its payment cannot be recorded yet')
     throw new LineError('line-gone', 'the ledger shows its payment')
   }
   if (line.payout !== null && transfer.payout === null) {
@@ -136,17 +137,18 @@ export async function requireUnpaidByEmployer(relay: Relay, line: Line, owner: s
 /**
  * Records a payment that the ledger applied and no row has, ends the line or settles the payout that it was made for, and stops
  * payments unless they are stopped, in one SQL transaction. One from an escrow whose mark names no payout of this database needs an
- * operator's word. `transfer-open`: another transfer that may pay the same is undecided; `rpc-behind`: the RPC does not have the
- * transaction yet. Nothing is recorded then.
+ * operator's word. Resolves to its transfer. `transfer-open`: another transfer that may pay the same is undecided; `rpc-behind`: the
+ * RPC does not have the transaction yet. Nothing is recorded then.
  */
-export async function recordPayment(relay: Relay, event: TokenEvent): Promise<'recorded' | ReconcileProblem> {
-  const { sponsor, network, token } = relay
+export async function recordPayment(relay: Relay, event: TokenEvent): Promise<{ id: string } | ReconcileProblem> {
+  const { sponsor, network } = relay
   const { channel, from, hash } = event
   const isDelegated = from !== channel
   const markKeys = await readMarkKeys(relay)
   const found = await lookUp(network, hash)
   if (found.status === 'NOT_FOUND') return found.oldestLedger > event.ledger ? 'history-gap' : 'rpc-behind'
   const signedXDR = encodeSigned(decodeEnvelope(found.envelopeXdr, network.passphrase))
+  const number = sequenceNumberOf(signedXDR, network.passphrase)
   for (;;) {
     const line = await findPaidLine(relay, markKeys, event)
     if (line?.isLive) return 'transfer-open'
@@ -157,16 +159,11 @@ export async function recordPayment(relay: Relay, event: TokenEvent): Promise<'r
     const claim = async (tx: Database) => {
       if (line && !(await lockLine(tx, line))) throw new LineError('line-gone', 'the line has ended in the meantime')
     }
-    const onFound = async (tx: Database) => {
-      // Its row explains its number from now on, and would hide an earlier payment that has none.
-      await stopPayments(tx, { token, channel, now: relay.now() })
-      await countFound(tx, token)
-      // It may have been for a payout that was instructed again after the backup.
-      const isUnknown = isDelegated && !line && !payout
-      if (isUnknown) await setChannel({ ...relay, database: async () => tx }, channel, { hasUnknownPurpose: true })
-    }
+    // It may have been for a payout that was instructed again after the backup.
+    const isUnknown = isDelegated && !line && !payout
+    const onFound = (tx: Database) => noteFound({ ...relay, database: async () => tx }, { channel, number, isUnknown })
     try {
-      await sponsorChannel(
+      const id = await sponsorChannel(
         { sponsor, tracker: sponsor.tracker },
         {
           channel,
@@ -177,11 +174,33 @@ export async function recordPayment(relay: Relay, event: TokenEvent): Promise<'r
           ...(isDelegated && { delegated: payoutId ? { payoutId } : {} }),
         },
       )
-      return 'recorded'
+      return { id }
     } catch (error) {
       if (!isLineError(error, 'line-gone')) throw error
     }
   }
+}
+
+/**
+ * Counts a payment that was found on the ledger, in the SQL transaction that records it. Payments stop if its row explains a number
+ * that none did: an earlier payment of the channel may have no row either, and no comparison shows that any more.
+ */
+async function noteFound(
+  store: RelayStore,
+  { channel, number, isUnknown }: { channel: string; number: bigint; isUnknown: boolean },
+): Promise<void> {
+  const { token } = store
+  const tx = await store.database()
+  const { reconciledStop, adoptedSequence, retired } = relayChannels
+  const isCompared = and(isChannel(token, channel), eq(retired, false))
+  const columns = { again: reconciledStop, adopted: adoptedSequence }
+  const [compared] = await tx.select(columns).from(relayChannels).where(isCompared)
+  if (compared && (compared.adopted ?? -1n) < number) {
+    await stopPayments(tx, { token, channel, now: store.now(), again: compared.again ?? undefined })
+  }
+  await countFound(tx, token)
+  if (isUnknown && (await readStop(tx, token)))
+    await setChannel(store, channel, { hasUnknownPurpose: true }, eq(retired, false))
 }
 
 /** The open line that a payment was made for; for one from an escrow a line of the same payout, in any run of any wallet. */

@@ -1,8 +1,10 @@
-import { and, desc, eq, gt, inArray, isNotNull, lt, or } from 'drizzle-orm'
+import { and, desc, eq, gt, inArray, isNotNull, lt, or, sql } from 'drizzle-orm'
 import { type ReconcileProblem, relayChannels } from '#drizzle/schema/relay.ts'
 import { transfers } from '#drizzle/schema/transfers.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
+import { databaseFailure } from '#lib/db/errors.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
+import { Refusal } from '#lib/refusal/refusal.ts'
 import { LedgerError } from '#lib/stellar/ledger-error.ts'
 import { askUntilRecent, type LedgerTime } from '#lib/stellar/view.ts'
 import { findOpenTransfer, findTransferOfHash } from '#lib/transfers/rows.ts'
@@ -33,9 +35,12 @@ export async function reconcile(relay: Relay): Promise<void> {
     const problem = await reconcileChannel(relay, address, stop).catch((error: unknown) => {
       const isLedgers = error instanceof LedgerError && error.code === 'unavailable'
       log(isLedgers ? 'info' : 'error', 'reconcile', { channel: address, failure: describeFailure(error) })
+      // A database that does not respond says nothing about the channel.
+      const cause = databaseFailure(error)
+      if (cause instanceof Refusal && cause.code === 'unavailable') return undefined
       return isLedgers ? 'rpc-behind' : 'failed'
     })
-    if (problem === reconcileProblem || problem === 'done') continue
+    if (problem === reconcileProblem || problem === undefined) continue
     if (problem) log('info', 'reconcile', { channel: address, problem })
     // Not over the result of another host that has reconciled it in the meantime.
     const columns = { reconcileProblem: problem }
@@ -46,9 +51,14 @@ export async function reconcile(relay: Relay): Promise<void> {
 
 /**
  * Finds the payments of a channel that have no row. It is reconciled once history is whole up to a reading of its account from after
- * all that was signed before the stop was applied or has expired. Resolves to what prevents it, or to null if it only has to wait.
+ * all that was signed before the stop was applied or has expired. Resolves to what prevents it, to null if it only has to wait, and to
+ * undefined once it is reconciled.
  */
-async function reconcileChannel(relay: Relay, address: string, stop: Stop): Promise<ReconcileProblem | 'done' | null> {
+async function reconcileChannel(
+  relay: Relay,
+  address: string,
+  stop: Stop,
+): Promise<ReconcileProblem | null | undefined> {
   const { tracker } = relay.sponsor
   const db = await relay.database()
   const open = await findOpenTransfer(db, address)
@@ -69,9 +79,11 @@ async function reconcileChannel(relay: Relay, address: string, stop: Stop): Prom
   const events = await readHistory(relay, address, response.latestLedger)
   if (!events.isWhole) return 'history-gap'
   if (events.latestLedger < response.latestLedger) return 'rpc-behind'
+  const recorded = new Set<string>()
   for (const event of events.transfers) {
-    const recorded = (await findTransferOfHash(db, event.hash)) ? 'recorded' : await recordPayment(relay, event)
-    if (recorded !== 'recorded') return recorded
+    const found = (await findTransferOfHash(db, event.hash))?.transfer ?? (await recordPayment(relay, event))
+    if (typeof found === 'string') return found
+    recorded.add(found.id)
   }
   if (!isOver) return null
   const adoptedSequence = response.account?.seqNum ?? null
@@ -83,10 +95,10 @@ async function reconcileChannel(relay: Relay, address: string, stop: Stop): Prom
   )
   await duringStop(relay, stop, async (store, tx) => {
     // A database that was replaced since may lack a row again.
-    for (const { hash } of events.transfers) if (!(await findTransferOfHash(tx, hash))) return
-    await setChannel(store, address, reconciled, isNews)
+    const present = await tx.$count(transfers, sql`${transfers.id} = any(${`{${[...recorded].join(',')}}`}::uuid[])`)
+    if (present === recorded.size) await setChannel(store, address, reconciled, isNews)
+    else log('error', 'reconcile', { channel: address, problem: 'the database has lost a payment again' })
   })
-  return 'done'
 }
 
 /** Does `work` in one SQL transaction, during which the stop stays on. Does nothing if it has ended, or has begun again. */

@@ -1,4 +1,4 @@
-import { and, eq, inArray, isNotNull, isNull, or, sql } from 'drizzle-orm'
+import { and, eq, inArray, isNotNull, isNull, lt, or, sql } from 'drizzle-orm'
 import { paymentStops, relayChannels, relayJobs, relayLines, type StopProblem } from '#drizzle/schema/relay.ts'
 import { transfers } from '#drizzle/schema/transfers.ts'
 import { type Actor, RELAY, recordAudit } from '#lib/db/audit-log.ts'
@@ -45,8 +45,9 @@ export async function resumePayments(
     if (!stop) return 'not-stopped'
     const open = await findUnreconciled(tx, token, stop)
     const isYoung = now.getTime() - stop.since.getTime() < RECONCILE_PATIENCE_MS
-    const mayEndAlone = ({ problem, hasOpenTransfer }: Unreconciled) =>
-      hasOpenTransfer || (isYoung && (problem === null || problem === 'rpc-behind' || problem === 'transfer-open'))
+    const isPaying = await mayStillPay(tx, stop)
+    const mayEndAlone = ({ problem }: Unreconciled) =>
+      problem !== 'purpose-unknown' && (isPaying || (isYoung && problem !== 'history-gap' && problem !== 'failed'))
     const waiting = note === undefined ? open[0] : open.find(mayEndAlone)
     if (waiting) return { waitsFor: waiting.address }
     await resume({ ...context, db: tx }, { stop, open, note })
@@ -58,10 +59,16 @@ export async function resumePayments(
 export const isUnreconciled = ({ since }: Stop) =>
   sql`${relayChannels.reconciledStop} is distinct from ${since.toISOString()}::timestamptz`
 
+/** Whether a payment that was recorded before the stop is undecided: its payout is not suspended, and its channel not reconciled. */
+async function mayStillPay(tx: Database, { since }: Stop): Promise<boolean> {
+  const { status, createdAt, payout, lineJob } = transfers
+  const isOfPayment = or(isNotNull(payout), isNotNull(lineJob))
+  return (await tx.$count(transfers, and(eq(status, 'open'), isOfPayment, lt(createdAt, since)))) > 0
+}
+
 interface Unreconciled {
   address: string
   problem: StopProblem | null
-  hasOpenTransfer: boolean
 }
 
 /** The channels that keep payments stopped, and why. */
@@ -70,8 +77,6 @@ function findUnreconciled(tx: Database, token: string, stop: Stop): Promise<Unre
   const columns = {
     address,
     problem: problemDuring(sql`${stop.since.toISOString()}::timestamptz`),
-    hasOpenTransfer: sql<boolean>`exists (select from ${transfers}
-      where ${transfers.account} = ${address} and ${transfers.status} = 'open')`,
   }
   const isOpen = and(isInUse(token), or(isUnreconciled(stop), hasUnknownPurpose))
   return tx.select(columns).from(relayChannels).where(isOpen).orderBy(address)

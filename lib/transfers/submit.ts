@@ -1,6 +1,7 @@
 import type { Database } from '#lib/db/connection.ts'
 import { Refusal, type RefusalCode } from '#lib/refusal/refusal.ts'
 import { SponsorRefusal } from '#lib/refusal/sponsor-refusal.ts'
+import { LedgerError } from '#lib/stellar/ledger-error.ts'
 import type { SignedTransaction } from '#lib/stellar/node/envelope.ts'
 import { recordApplied } from './applied.ts'
 import { wrapInFeeBump } from './fee-bump.ts'
@@ -152,6 +153,8 @@ async function verifyAndRecord(db: Database, sponsor: Sponsor, inner: SignedTran
     if ('applied' in verified) {
       return { recorded: await recordApplied(db, { ...proposal, ...own }, verified.applied), isNew: false }
     }
+    // The ledger has applied it, and this node does not know that yet.
+    if (terms.onFound) throw new LedgerError('unavailable', 'the RPC lags behind a payment that it has shown')
     const { recordedLedger, latestLedger } = verified
     if (channel === undefined && intent.kind === 'transfer') await sponsor.compareChannels()
     const available = await sponsor.readFloat(latestLedger)

@@ -65,6 +65,13 @@ test('sponsors a channel’s transfer for the relay, as that channel only', asyn
   expect(await quotaOf(fixture, fixture.addressOf(0))).toBeUndefined()
 })
 
+test('does not record a payment that was found on the ledger as one to be sent, if its node does not know it yet', async () => {
+  const { signedXdr, hash } = await transferOf(1)
+  const found = ask(1, signedXdr, { onFound: async () => undefined })
+  await expect(found).rejects.toMatchObject({ name: 'LedgerError', code: 'unavailable' })
+  expect(await rowOf(hash)).toBeUndefined()
+})
+
 test('records nothing and uses no quota if the transfer may not pay its line', async () => {
   const before = await fixture.db.query.quotas.findMany()
   const { signedXdr, hash } = await transferOf(1)

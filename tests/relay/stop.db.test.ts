@@ -18,10 +18,12 @@ import {
 import { generateRelayKey, publicHalf } from '#lib/config/relay-key.ts'
 import { listChannels } from '#lib/dashboard/channels.ts'
 import { readAttention } from '#lib/dashboard/overview.ts'
+import { unreachable } from '#lib/db/errors.ts'
 import type { EmployerContext } from '#lib/directory/context.ts'
 import { cancelPayout } from '#lib/directory/payouts/cancellation.ts'
 import { changeChannel } from '#lib/relay/channel-state.ts'
 import { claimLine, type LeasedLine } from '#lib/relay/lease.ts'
+import { requireUnpaidOnLedger } from '#lib/relay/past-payments.ts'
 import { readMarkKeys, storeMarkKeys } from '#lib/relay/payment-mark.ts'
 import { reconcile } from '#lib/relay/reconcile.ts'
 import { RELAY_TIMES } from '#lib/relay/relay.ts'
@@ -29,7 +31,7 @@ import { RECONCILE_PATIENCE_MS, resumePayments } from '#lib/relay/resume.ts'
 import { startRun } from '#lib/relay/run.ts'
 import { compareSequences, noteMove } from '#lib/relay/sequence.ts'
 import { LedgerError } from '#lib/stellar/ledger-error.ts'
-import type { LineId } from '#lib/transfers/line.ts'
+import type { Line, LineId } from '#lib/transfers/line.ts'
 import { decodeInner } from '#lib/transfers/policy.ts'
 import { findTransfer, findTransferOfHash, setOf } from '#lib/transfers/rows.ts'
 import { settle } from '#lib/transfers/settle.ts'
@@ -446,6 +448,30 @@ describe('a relay reconciles a channel', () => {
     expect(await fixture.lineOf(line)).toMatchObject({ outcome: 'paid', hash: payments[0]?.hash })
   })
 
+  test('whose last payment was applied in the fee bump of another account', async () => {
+    const own = payment({ channel: ONE, to: RECIPIENT, ledger: 80, number: 8n })
+    const innerHash = own.hash
+    const row = transferRow({
+      account: A,
+      sequenceNumber: 8n,
+      status: 'succeeded',
+      ledger: 80,
+      bid: 1n,
+      hash: innerHash,
+    })
+    await insertRows(db, { transfers: [row], envelopes: [envelopeRow({ innerHash, transfer: row.id })] })
+    await fixture.stop(A)
+    await reconcileOn({ payments: [{ ...own, hash: 'f'.repeat(64) }] })
+    expect([await isStopped(), await db.$count(transfers)]).toEqual([false, 1])
+  })
+
+  test('not while the database does not respond: that says nothing about the channel', async () => {
+    await fixture.stop(A)
+    await reconcileOn({ readAccount: () => Promise.reject(unreachable(new Error('a lock took too long'))) })
+    expect([await isStopped(), await problemOf()]).toEqual([true, null])
+    expect(await resume()).toEqual({ waitsFor: A })
+  })
+
   test('once, for two hosts at the same time', async () => {
     await fixture.stop(A)
     const payments = [80, 81, 82].map((ledger) => payment({ channel: ONE, to: RECIPIENT, ledger }))
@@ -532,17 +558,23 @@ describe('a host that reconciles a channel more slowly than another one', () => 
     expect([await isStopped(), await problemOf()]).toEqual([true, 'purpose-unknown'])
   })
 
-  test('asks an operator for the purpose of a payment that it records after the channel was reconciled', async () => {
+  test.each([
+    ['for the purpose of one that it records after the channel was reconciled', 8n, 'purpose-unknown'],
+    ['for nothing before a later one is read', 9n, null],
+  ] as const)('asks an operator %s', async (_, number, problem) => {
     const open = await keepStopped()
+    const unknown = payment({ channel: ONE, to: RECIPIENT, ledger: 80, owner: newWallet(), number })
     const later = payment({ channel: ONE, to: RECIPIENT, ledger: 90 })
-    const finish = await reconcileSlowly(async (ledger) => ({ sequence: 8n, ledger }), {
-      ...{ payments: [ofUnknownPurpose, later], hides: later.hash },
-    })
+    const payments = [unknown, later]
+    const finish = await reconcileSlowly(async (ledger) => ({ sequence: 8n, ledger }), { payments, hides: later.hash })
     await reconcileOn()
+    const first = await fixture.stopOf()
     await finish()
-    expect([await problemOf(), await db.$count(transfers)]).toEqual(['purpose-unknown', 2])
+    expect([await problemOf(), await db.$count(transfers)]).toEqual([problem, 2])
+    // Its row explains a number that no reading has compared.
+    expect((await fixture.stopOf())?.since.getTime() === first?.since.getTime()).toBe(problem !== null)
     await db.update(transfers).set({ status: 'expired', settledAt: LATER }).where(eq(transfers.id, open.id))
-    await reconcileOn()
+    await reconcileOn({ payments })
     expect([await isStopped(), await problemOf()]).toEqual([true, 'purpose-unknown'])
     expect(await resume()).toBe('resumed')
   })
@@ -773,7 +805,9 @@ describe('an operator lets payments go on', () => {
       await setChannel(A, { reconcileProblem })
       expect(await resume(RECONCILE_PATIENCE_MS - 60_000)).toEqual({ waitsFor: A })
     }
-    const open = transferRow({ account: A })
+    // The payout of a client's open transfer is not suspended, although A may have paid it.
+    const { payout } = await makeRun(newWallet())
+    const open = transferRow({ account: newWallet(), payout, createdAt: new Date(0) })
     await insertRows(db, { transfers: [open] })
     expect(await resume(RECONCILE_PATIENCE_MS + 60_000)).toEqual({ waitsFor: A })
     expect([await isStopped(), await entries()]).toEqual([true, []])
@@ -881,6 +915,37 @@ describe('an operator lets payments go on', () => {
     expect(await resume()).toBe('resumed')
     expect(await payoutOf(rows.ready.id)).toMatchObject({ status: 'ready', error: null })
     expect(await batchOf(own.started.id)).toMatchObject({ failedCount: 1 })
+  })
+})
+
+describe('a host that is about to pay a line and finds that it was paid', () => {
+  /** Pays the line of a job with this number, and looks for the payment. */
+  async function findPaid(number: bigint) {
+    const [line] = await fixture.makeJob(1)
+    const paid = payment({ channel: ONE, to: RECIPIENT, purpose: `${line?.job}/0`, ledger: 80, number })
+    const relay = relayOn(fixture, { payments: [paid] }, [ONE])
+    await relay.ledger.check()
+    relay.memory.pastPayments = { payments: new Map(), through: 0, readAt: new Map(), reading: undefined }
+    const lineRow = { ...(await fixture.lineOf(line as LineId)), ...line }
+    await expect(requireUnpaidOnLedger({ ...relay, times: RELAY_TIMES }, lineRow as Line)).rejects.toMatchObject({
+      code: 'line-gone',
+    })
+    expect(await fixture.lineOf(line as LineId)).toMatchObject({ outcome: 'paid', hash: paid.hash })
+  }
+
+  test('stops payments: an earlier payment may have no row either, and its row would hide that', async () => {
+    await setChannel(A, { adoptedSequence: 7n })
+    await findPaid(8n)
+    expect(await fixture.stopOf()).toMatchObject({ found: 1 })
+  })
+
+  test.each([
+    ['the number was adopted at an operator’s word', { adoptedSequence: 8n }],
+    ['the channel is retired', { adoptedSequence: 7n, retired: true }],
+  ])('stops nothing if %s', async (_, columns) => {
+    await setChannel(A, columns)
+    await findPaid(8n)
+    expect(await isStopped()).toBe(false)
   })
 })
 
