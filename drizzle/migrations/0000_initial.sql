@@ -157,8 +157,9 @@ CREATE TABLE "identities" (
 	"kind" text NOT NULL,
 	"sub" text NOT NULL,
 	"issuer" text,
-	"organisation" uuid,
+	"organisation" uuid DEFAULT gen_random_uuid() NOT NULL,
 	"email" text,
+	"joined_at" timestamp (3) with time zone,
 	"created_at" timestamp (3) with time zone DEFAULT now() NOT NULL,
 	CONSTRAINT "identities_kind_sub_pk" PRIMARY KEY("kind","sub"),
 	CONSTRAINT "identities_kind" CHECK ("identities"."kind" in ('ledger', 'idp')),
@@ -389,7 +390,6 @@ ALTER TABLE "archive_ranges" ADD CONSTRAINT "archive_ranges_stream_archive_strea
 ALTER TABLE "batches" ADD CONSTRAINT "batches_organisation_organisations_id_fk" FOREIGN KEY ("organisation") REFERENCES "public"."organisations"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "contractors" ADD CONSTRAINT "contractors_organisation_organisations_id_fk" FOREIGN KEY ("organisation") REFERENCES "public"."organisations"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "contractors" ADD CONSTRAINT "contractors_linked_identity" FOREIGN KEY ("linked_kind","linked_sub") REFERENCES "public"."identities"("kind","sub") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
-ALTER TABLE "identities" ADD CONSTRAINT "identities_organisation_organisations_id_fk" FOREIGN KEY ("organisation") REFERENCES "public"."organisations"("id") ON DELETE set null ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "payouts" ADD CONSTRAINT "payouts_batch" FOREIGN KEY ("organisation","batch") REFERENCES "public"."batches"("organisation","id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "payouts" ADD CONSTRAINT "payouts_contractor" FOREIGN KEY ("organisation","contractor") REFERENCES "public"."contractors"("organisation","id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "relay_jobs" ADD CONSTRAINT "relay_jobs_batch_batches_id_fk" FOREIGN KEY ("batch") REFERENCES "public"."batches"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint

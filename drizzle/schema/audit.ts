@@ -26,6 +26,7 @@ export const AUDIT_ACTIONS = [
   'organisation.named',
   'organisation.dissolved',
   'identity.joined',
+  'identity.separated',
   'contractor.created',
   'contractor.updated',
   'contractor.activated',

@@ -39,6 +39,7 @@ export const organisations = pgTable(
     /** the number of its batches, and of its contractors that are not removed; triggers count them (functions.sql) */
     batchCount: integer('batch_count').notNull().default(0),
     contractorCount: integer('contractor_count').notNull().default(0),
+    /** when its employer did the first thing that only an employer does */
     createdAt: instant('created_at').notNull().defaultNow(),
   },
   (table) => [index('organisations_newest').on(...newest(table)), index('organisations_name').on(prefixOf(table.name))],
@@ -47,7 +48,7 @@ export const organisations = pgTable(
 /** An index column for the condition that a text begins with a prefix. */
 const prefixOf = (text: AnyPgColumn) => sql`lower(${text}) text_pattern_ops`
 
-/** Every user who has signed in. A user without an organisation is a contractor, or has an invite to become one. */
+/** Everybody who has signed in. A person may have several identities, which share the organisation that it has or may found. */
 export const identities = pgTable(
   'identities',
   {
@@ -55,9 +56,12 @@ export const identities = pgTable(
     sub: text('sub').notNull(),
     /** the identity provider; null for an account of the ledger */
     issuer: text('issuer'),
-    organisation: uuid('organisation').references(() => organisations.id, { onDelete: 'set null' }),
+    /** of the person: the id of its organisation, which may not be founded yet */
+    organisation: uuid('organisation').notNull().defaultRandom(),
     /** as the provider last verified it, case-folded */
     email: text('email'),
+    /** when it was joined to the person's first identity; null for that one */
+    joinedAt: instant('joined_at'),
     createdAt: instant('created_at').notNull().defaultNow(),
   },
   (table) => [

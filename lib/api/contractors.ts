@@ -89,7 +89,7 @@ export const CONTRACTOR_OPERATIONS = inGroup('Contractors', [
     ].join(' '),
     parameters,
     body: { schema: contractorChanges, example: { name, email, address, rate, status: 'inactive' } },
-    permits: ({ user }, body) => user.organisation ?? requireOwnFields(Object(body)),
+    permits: ({ user }, body) => user.organisation ?? requireOwnFields(body),
     response: {
       description: 'The changed contractor',
       schema: contractorShape,

@@ -59,6 +59,10 @@ export const PAYOUT_EXAMPLE = {
 export const ME_EXAMPLE = {
   sub: EXAMPLE.employer,
   kind: 'ledger',
+  identities: [
+    { kind: 'ledger', sub: EXAMPLE.employer },
+    { kind: 'idp', sub: 'auth0|64f1', email: 'ada@example.com' },
+  ],
   roles: ['employer'],
   needsOnboarding: false,
   employer: { orgId: EXAMPLE.orgId, orgName: 'Analytical Engines' },

@@ -1,12 +1,10 @@
 import {
-  describeMe,
   joinIdentity,
-  meChanges,
-  meShape,
-  nameOrganisation,
   otherIdentity,
+  separateIdentities,
   verifyOtherSession,
-} from '#lib/directory/me.ts'
+} from '#lib/directory/joined-identities.ts'
+import { describeMe, meChanges, meShape, nameOrganisation } from '#lib/directory/me.ts'
 import { admitUser } from '#lib/directory/users.ts'
 import { EXAMPLE, ME_EXAMPLE } from './examples.ts'
 import { inGroup, operation } from './operation.ts'
@@ -38,17 +36,41 @@ export const ME_OPERATIONS = inGroup('Me', [
     route: 'POST /me/identities',
     caller: 'session',
     extension: true,
-    summary: 'Add your other identity to your organisation',
-    description: 'For a person with a wallet and an email. The session of the other identity proves that it is yours.',
+    summary: 'Join your other identity',
+    description: [
+      'For a person with a wallet and an email. The session of the other identity proves that it is yours. From then on',
+      'both are one person: roles, records, payouts and organisation are the same, whichever signs in.',
+    ].join(' '),
     body: { schema: otherIdentity, example: { session: EXAMPLE.session } },
     response: { description: 'The caller', schema: meShape, example: ME_EXAMPLE },
-    refusals: ['employer-required', 'organisation-in-use', 'provider-mismatch'],
+    refusals: ['organisation-in-use', 'provider-mismatch'],
     handle: async ({ service, session, body, ...request }) => {
       // Both sessions are verified before the first query.
       const other = await verifyOtherSession(request.settings.sessions, body.session, request.now)
       const db = await service.database()
       const context = { ...request, db, user: await admitUser({ db, now: request.now }, session) }
       return await describeMe({ ...context, user: await joinIdentity(context, other) })
+    },
+  }),
+  operation({
+    id: 'separateIdentities',
+    route: 'DELETE /me/identities/{kind}',
+    caller: 'user',
+    extension: true,
+    summary: 'Undo the joining of identities',
+    description: [
+      'Each identity of this kind that was joined is a person of its own again, with the contractor records that it has',
+      'accepted. The first identity keeps the organisation.',
+    ].join(' '),
+    parameters: { kind: { description: 'the kind of the joined identities: `ledger` or `idp`', example: 'ledger' } },
+    response: {
+      description: 'The caller',
+      schema: meShape,
+      example: { ...ME_EXAMPLE, identities: ME_EXAMPLE.identities.slice(0, 1) },
+    },
+    refusals: ['identity-not-found', 'identity-first'],
+    handle: async (context) => {
+      return await describeMe({ ...context, user: await separateIdentities(context, context.params.kind) })
     },
   }),
 ])

@@ -54,7 +54,7 @@ export const SESSION_OPERATIONS = inGroup('Sessions', [
     ...signIn,
     id: 'signInWithWallet',
     route: 'POST /auth/sep10/verify',
-    description: 'The first sign-in creates an organisation, unless the user has a pending invite.',
+    description: 'GET /me tells what the user is: an employer, unless it is a contractor or has an invite.',
     body: { schema: signedChallenge, example: { transaction: TRANSACTION } },
     response: { description: 'A session of the account', schema: sessionShape, example: LEDGER_SESSION },
     handle: ({ service, body, now }) => openWalletSession(service, body.transaction, now),

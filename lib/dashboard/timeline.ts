@@ -38,6 +38,7 @@ const WORDS: Record<AuditAction, string> = {
   'organisation.named': 'Organisation renamed',
   'organisation.dissolved': 'Organisation dissolved',
   'identity.joined': 'Identity joined',
+  'identity.separated': 'Identity separated',
   'contractor.created': 'Contractor added',
   'contractor.updated': 'Contractor changed',
   'contractor.activated': 'Registered with the token: ready',

@@ -1,6 +1,6 @@
-import type { MailSettings } from './contractors/invite-mail.ts'
 import type { InviteSettings } from './contractors/invite-token.ts'
 import type { ConfidentialAccounts } from './contractors/registration.ts'
+import type { MailSettings } from './mail.ts'
 import type { Context, Employer, User } from './users.ts'
 
 /** The context of every verb of the directory. */

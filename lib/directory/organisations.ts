@@ -1,4 +1,5 @@
-import { and, eq, notExists, sql } from 'drizzle-orm'
+import { randomUUID } from 'node:crypto'
+import { and, eq, exists, not, sql } from 'drizzle-orm'
 import { contractors, identities, organisations } from '#drizzle/schema/directory.ts'
 import type { Identity } from '#lib/auth/session.ts'
 import { type Actor, recordAudit } from '#lib/db/audit-log.ts'
@@ -12,8 +13,8 @@ export interface Organisation {
   name: string
 }
 
-/** The name of an organisation until its employer sets one: the founder's sub, shortened in the middle if it is long. */
-function defaultName(sub: string): string {
+/** The name of an organisation until its employer sets one: a sub of the person, shortened in the middle if it is long. */
+export function defaultName(sub: string): string {
   return sub.length > 20 ? `${sub.slice(0, 6)}…${sub.slice(-4)}` : sub
 }
 
@@ -29,27 +30,25 @@ export async function chosenName(db: Database, organisation: string): Promise<st
 }
 
 /**
- * Returns the organisation of `identity`, and creates it if there is none. Locks the identity's row, which must exist,
- * so two concurrent requests get the same organisation.
+ * Returns the organisation of a person, and founds it if there is none. Of concurrent requests one founds it.
+ * @param person.first its first identity, after which the organisation is named until its employer sets a name
  */
 export async function ensureOrganisation(
   tx: Database,
-  identity: IdentityName,
+  { organisation: id, first, actor }: { organisation: string; first: string; actor: Actor },
   now: Date,
-  name = defaultName(identity.sub),
+  name = defaultName(first),
 ): Promise<Organisation> {
-  await lockIdentities(tx, identity)
-  const existing = await findOrganisation(tx, identity)
-  if (existing) return existing
-  const [organisation] = await tx
-    .insert(organisations)
-    .values({ name, createdAt: now })
-    .returning({ id: organisations.id, name: organisations.name })
-  if (!organisation) throw new Error('the insert returned no row')
-  await tx.update(identities).set({ organisation: organisation.id }).where(isIdentity(identity))
-  const { id } = organisation
-  await recordAudit(tx, now, { organisation: id, actor: identity, action: 'organisation.founded', subject: id })
-  return organisation
+  const columns = { id: organisations.id, name: organisations.name }
+  const row = { id, name, createdAt: now }
+  const [founded] = await tx.insert(organisations).values(row).onConflictDoNothing().returning(columns)
+  if (founded) {
+    await recordAudit(tx, now, { organisation: id, actor, action: 'organisation.founded', subject: id })
+    return founded
+  }
+  const [existing] = await tx.select(columns).from(organisations).where(eq(organisations.id, id))
+  if (!existing) throw new Refusal('organisation-dissolved', DISSOLVED)
+  return existing
 }
 
 /** The condition that an organisation has no batches, and no contractors other than removed ones. */
@@ -57,29 +56,33 @@ export const isEmpty = (organisation: string) =>
   and(eq(organisations.id, organisation), eq(organisations.contractorCount, 0), eq(organisations.batchCount, 0))
 
 /**
- * Removes `identity` from its organisation if that is empty. Returns whether the identity now has none. Deletes an
- * organisation without users, unless removed contractors still refer to it. A concurrent insert waits for the row lock
- * and then fails, because the organisation is gone.
+ * Ends the organisation of a person if it is empty. Returns whether the person has none now. Removed contractors still refer to
+ * theirs: the person leaves it then. A concurrent insert waits for the row lock and then fails, because the organisation is gone, or
+ * its actor no longer belongs to it.
  */
-export async function leaveEmptyOrganisation(tx: Database, identity: IdentityName, now: Date): Promise<boolean> {
-  await lockIdentities(tx, identity)
-  const own = await findOrganisation(tx, identity)
-  if (!own) return true
-  const [empty] = await tx.select({ id: organisations.id }).from(organisations).where(isEmpty(own.id)).for('update')
-  if (!empty) return false
-  await tx.update(identities).set({ organisation: null }).where(isIdentity(identity))
+export async function dissolveIfEmpty(
+  tx: Database,
+  { organisation, actor }: { organisation: string; actor: Actor },
+  now: Date,
+): Promise<boolean> {
+  const isThis = eq(organisations.id, organisation)
+  const [found] = await tx
+    .select({ isEmpty: sql<boolean>`${isEmpty(organisation)}` })
+    .from(organisations)
+    .where(isThis)
+    .for('update')
+  if (!found) return true
+  if (!found.isEmpty) return false
+  const hasRemoved = exists(
+    tx.select({ one: sql`1` }).from(contractors).where(eq(contractors.organisation, organisation)),
+  )
   const [dissolved] = await tx
     .delete(organisations)
-    .where(
-      and(
-        eq(organisations.id, own.id),
-        notExists(tx.select({ one: sql`1` }).from(identities).where(eq(identities.organisation, own.id))),
-        notExists(tx.select({ one: sql`1` }).from(contractors).where(eq(contractors.organisation, own.id))),
-      ),
-    )
+    .where(and(isThis, not(hasRemoved)))
     .returning({ id: organisations.id })
-  const entry = { organisation: own.id, actor: identity, subject: own.id }
+  const entry = { organisation, actor, subject: organisation }
   if (dissolved) await recordAudit(tx, now, { ...entry, action: 'organisation.dissolved' })
+  else await tx.update(identities).set({ organisation: randomUUID() }).where(eq(identities.organisation, organisation))
   return true
 }
 
@@ -106,15 +109,6 @@ export async function requireMember(
 export function refuseDissolved(error: unknown): never {
   const isDissolved = violatedConstraint(error)?.endsWith('_organisation_organisations_id_fk')
   throw isDissolved ? new Refusal('organisation-dissolved', DISSOLVED) : error
-}
-
-export async function findOrganisation(tx: Database, identity: IdentityName): Promise<Organisation | undefined> {
-  const [organisation] = await tx
-    .select({ id: organisations.id, name: organisations.name })
-    .from(identities)
-    .innerJoin(organisations, eq(organisations.id, identities.organisation))
-    .where(isIdentity(identity))
-  return organisation
 }
 
 /**

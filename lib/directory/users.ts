@@ -1,4 +1,5 @@
-import { and, desc, eq, gt, isNull, ne, type SQL, sql } from 'drizzle-orm'
+import { and, desc, eq, exists, gt, inArray, isNull, ne, or, type Placeholder, type SQL, sql } from 'drizzle-orm'
+import { alias } from 'drizzle-orm/pg-core'
 import { type ContractorStatus, contractors, identities, organisations } from '#drizzle/schema/directory.ts'
 import { type Identity, type SessionSettings, verifySession } from '#lib/auth/session.ts'
 import type { Actor } from '#lib/db/audit-log.ts'
@@ -16,15 +17,36 @@ interface LinkedRecord {
   status: ContractorStatus
 }
 
-/** A signed-in user: an employer if it has an organisation, a contractor if it has linked records, or both. */
+/** An identity of a person. */
+export interface PersonIdentity {
+  kind: Identity['kind']
+  sub: string
+  /** verified by the provider, case-folded */
+  email: string | null
+}
+
+/**
+ * A signed-in person: an employer with an organisation, or with neither linked records nor an invite; a contractor with linked
+ * records; or both.
+ */
 export interface User {
+  /** the session's */
   identity: Identity
+  /** all of the person, the first one first */
+  identities: PersonIdentity[]
+  /** the id that its organisation has, or will have */
+  organisationId: string
+  /** undefined before it is founded */
   organisation: Organisation | undefined
   /** newest first */
   records: LinkedRecord[]
-  /** whether an unlinked contractor record has the user's address or email; if not, there is no invite to look for */
-  mayBeInvited: boolean
+  /** whether an unlinked contractor record with an open invite has an address or email of the person */
+  isInvited: boolean
 }
+
+/** Whether a user has the employer's role. */
+export const isEmployer = ({ organisation, records, isInvited }: User): boolean =>
+  organisation !== undefined || (records.length === 0 && !isInvited)
 
 /** The organisation whose records an employer may change, and the actor for the audit log. */
 export interface Employer {
@@ -44,46 +66,43 @@ interface SignInContext {
   now(): Date
 }
 
-/**
- * Admits the user who has just signed in, and returns `response` unchanged. Also gives an organisation to a user who
- * has signed in before, if the contractor record or invite that the user had then no longer exists.
- */
+/** Admits the user who has just signed in, and returns `response` unchanged. */
 export async function admitSession<SignIn extends { session: string }>(
   { settings, database, now }: SignInContext,
   response: SignIn,
 ): Promise<SignIn> {
   const context = { db: await database(), now: now() }
-  const user = await admitUser(context, await verifySession(settings.sessions, response.session, context.now))
-  const isContractor = user.records.length > 0
-  if (!user.organisation && !isContractor && !(await findPendingInvite(context, user))) {
-    await becomeEmployer(context, user)
-  }
+  await admitUser(context, await verifySession(settings.sessions, response.session, context.now))
   return response
 }
 
-/** Returns the user with this identity. Records a new user, and gives it an organisation unless it has an invite. */
+/** Returns the user with this identity. Records a new one. */
 export async function admitUser({ db, now }: Context, identity: Identity): Promise<User> {
-  const existing = await findUser(db, identity)
+  const existing = await findUser(db, identity, now)
   if (existing) return existing
   return await transact(db, async (tx) => {
     const row = { kind: identity.kind, sub: identity.sub, createdAt: now, ...providerFields(identity) }
     const [added] = await tx.insert(identities).values(row).onConflictDoNothing().returning({ sub: identities.sub })
     const email = emailOf(identity)
     if (!added && email) await tx.update(identities).set({ email }).where(isIdentity(identity))
-    if (added && !(await findPendingInvite({ db: tx, now }, { identity }))) await ensureOrganisation(tx, identity, now)
-    const user = await findUser(tx, identity)
+    const user = await findUser(tx, identity, now)
     if (!user) throw new Error('the identity was inserted, but no row was found')
     return user
   })
 }
 
 /** Returns undefined for a new user, and for a user whose verified email has changed. */
-async function findUser(db: Database, identity: Identity): Promise<User | undefined> {
+async function findUser(db: Database, identity: Identity, now: Date): Promise<User | undefined> {
   const { kind, sub } = identity
-  const [row] = await userQuery(db).execute({ kind, sub })
+  const email = emailOf(identity) ?? null
+  const [row] = await userQuery(db).execute({ kind, sub, email, now })
   if (!row || !isUpToDate(row, identity)) return undefined
-  const organisation = row.id !== null && row.name !== null ? { id: row.id, name: row.name } : undefined
-  return { identity, organisation, records: row.records, mayBeInvited: row.mayBeInvited }
+  const { organisationId, person, records, isInvited, name } = row
+  const isSession = (own: PersonIdentity) => own.kind === kind && own.sub === sub
+  const organisation = name === null ? undefined : { id: organisationId, name }
+  // What the provider no longer verifies proves nothing.
+  const own = person.map((each) => (isSession(each) ? { ...each, email } : each))
+  return { identity, identities: own, organisationId, organisation, records, isInvited }
 }
 
 /**
@@ -98,44 +117,45 @@ export function isUpToDate(row: { issuer: string | null; email: string | null },
   return email === undefined || email === row.email
 }
 
-/** Identity, organisation and linked records in one statement, since nearly every request runs it. */
+/** A person's identities, organisation and linked records in one statement, since nearly every request runs it. */
 const userQuery = builtOnce((db) => {
+  const own = alias(identities, 'own')
+  const isOwn = eq(own.organisation, identities.organisation)
+  const person = db
+    .select({ identity: sql`json_build_object('kind', ${own.kind}, 'sub', ${own.sub}, 'email', ${own.email})` })
+    .from(own)
+    .where(isOwn)
+    .orderBy(sql`${own.joinedAt} nulls first`, own.createdAt, own.kind, own.sub)
   const linked = db
     .select({
       record: sql`json_build_object('id', ${contractors.id}, 'organisation', ${contractors.organisation},
         'name', ${contractors.name}, 'status', ${contractors.status})`,
     })
-    .from(contractors)
-    .where(
-      and(
-        eq(contractors.linkedKind, identities.kind),
-        eq(contractors.linkedSub, identities.sub),
-        isNull(contractors.deletedAt),
-      ),
-    )
+    .from(own)
+    .innerJoin(contractors, and(eq(contractors.linkedKind, own.kind), eq(contractors.linkedSub, own.sub)))
+    .where(and(isOwn, isNull(contractors.deletedAt)))
     .orderBy(desc(contractors.createdAt), desc(contractors.sequence))
-  const unlinked = (isMatch: SQL) =>
-    db
-      .select({ one: sql`1` })
-      .from(contractors)
-      .where(
-        and(
-          isMatch,
-          isNull(contractors.deletedAt),
-          isNull(contractors.linkedKind),
-          sql`${contractors.status} <> 'inactive'`,
-        ),
-      )
+  // Of the session's identity only what its token verifies counts.
+  const isSession = and(eq(own.kind, identities.kind), eq(own.sub, identities.sub))
+  const verified = sql`case when ${isSession} then ${sql.placeholder('email')} else ${own.email} end`
+  const isInvitee = (isOfKind: SQL, isMatch: SQL) =>
+    exists(
+      db
+        .select({ one: sql`1` })
+        .from(own)
+        .innerJoin(contractors, isMatch)
+        .where(and(isOwn, isOfKind, isOpenInvite(sql.placeholder('now')))),
+    )
   return db
     .select({
       issuer: identities.issuer,
       email: identities.email,
-      id: organisations.id,
+      organisationId: identities.organisation,
       name: organisations.name,
+      person: sql<PersonIdentity[]>`array(${person})`,
       records: sql<LinkedRecord[]>`array(${linked})`,
-      mayBeInvited: sql<boolean>`case ${identities.kind}
-        when 'ledger' then exists (${unlinked(eq(contractors.address, identities.sub))})
-        else exists (${unlinked(eq(contractors.emailFolded, identities.email))}) end`,
+      isInvited: sql<boolean>`${isInvitee(eq(own.kind, 'ledger'), eq(contractors.address, own.sub))}
+        or ${isInvitee(eq(own.kind, 'idp'), eq(contractors.emailFolded, verified))}`,
     })
     .from(identities)
     .leftJoin(organisations, eq(organisations.id, identities.organisation))
@@ -143,49 +163,37 @@ const userQuery = builtOnce((db) => {
     .prepare('')
 })
 
+/** The condition for contractors whose invite can be accepted. */
+const isOpenInvite = (now: Date | Placeholder) =>
+  and(
+    ne(contractors.status, 'inactive'),
+    isNull(contractors.deletedAt),
+    isNull(contractors.linkedKind),
+    gt(contractors.inviteExpiresAt, now),
+  )
+
 interface PendingInvite {
   contractor: string
   version: number
   company: string
 }
 
-/**
- * Finds the newest open invite for the user's ledger address or verified email. The contractor may already be `ready`:
- * its address can be registered before the invite is accepted.
- * @param input.except an organisation whose invites are skipped: the user's own
- */
+/** Finds the newest open invite for an account or a verified email of the person, of another organisation than its own. */
 export async function findPendingInvite(
   { db, now }: Context,
-  { identity, except = null }: { identity: Identity; except?: string | null | undefined },
+  { identities: own, organisationId }: Pick<User, 'identities' | 'organisationId'>,
 ): Promise<PendingInvite | undefined> {
-  const isWallet = identity.kind === 'ledger'
-  const invitee = isWallet ? identity.sub : emailOf(identity)
-  if (invitee === undefined) return undefined
-  const query = isWallet ? inviteByAddress : inviteByEmail
-  const [invite] = await query(db).execute({ invitee, except, now })
-  return invite
-}
-
-const inviteByAddress = builtOnce((db) => inviteQuery(db, contractors.address).prepare(''))
-const inviteByEmail = builtOnce((db) => inviteQuery(db, contractors.emailFolded).prepare(''))
-
-function inviteQuery(db: Database, column: typeof contractors.address | typeof contractors.emailFolded) {
-  return db
+  const accounts = own.flatMap(({ kind, sub }) => (kind === 'ledger' ? [sub] : []))
+  const emails = own.flatMap(({ email }) => email ?? [])
+  const isInvitee = or(inArray(contractors.address, accounts), inArray(contractors.emailFolded, emails))
+  const [invite] = await db
     .select({ contractor: contractors.id, version: contractors.inviteVersion, company: organisations.name })
     .from(contractors)
     .innerJoin(organisations, eq(organisations.id, contractors.organisation))
-    .where(
-      and(
-        eq(column, sql.placeholder('invitee')),
-        ne(contractors.status, 'inactive'),
-        isNull(contractors.deletedAt),
-        isNull(contractors.linkedKind),
-        gt(contractors.inviteExpiresAt, sql.placeholder('now')),
-        sql`${contractors.organisation} is distinct from ${sql.placeholder('except')}::uuid`,
-      ),
-    )
+    .where(and(isInvitee, isOpenInvite(now), ne(contractors.organisation, organisationId)))
     .orderBy(desc(contractors.createdAt), desc(contractors.sequence))
     .limit(1)
+  return invite
 }
 
 /** The verified email of an identity-provider user, case-folded. */
@@ -195,10 +203,10 @@ export function emailOf(identity: Identity): string | undefined {
 
 export const employerRequired = () => new Refusal('employer-required')
 
-/** @throws Refusal `employer-required` if the user has no organisation */
-export function requireEmployer({ identity, organisation }: User): Employer {
-  if (!organisation) throw employerRequired()
-  return { organisation: organisation.id, actor: actorOf(identity) }
+/** @throws Refusal `employer-required` if the user has not the employer's role */
+export function requireEmployer(user: User): Employer {
+  if (!isEmployer(user)) throw employerRequired()
+  return { organisation: user.organisationId, actor: actorOf(user.identity) }
 }
 
 /**
@@ -210,17 +218,22 @@ export function requireFounder(user: User): void {
 }
 
 /**
- * Returns the user as an employer, and creates its organisation if it has none. An unsolicited invite does not prevent
+ * Returns the user as an employer, and founds its organisation if it has none. An unsolicited invite does not prevent
  * this; being linked to a contractor record does.
  * @throws Refusal `employer-required`
  */
 export async function becomeEmployer({ db, now }: Context, user: User): Promise<Employer> {
   requireFounder(user)
-  if (user.organisation) return requireEmployer(user)
-  const { identity } = user
-  const { id } = await transactFor(db, identity.sub, (tx) => ensureOrganisation(tx, identity, now))
-  return { organisation: id, actor: actorOf(identity) }
+  const employer = { organisation: user.organisationId, actor: actorOf(user.identity) }
+  if (user.organisation) return employer
+  await transactFor(db, employer.organisation, (tx) =>
+    ensureOrganisation(tx, { ...employer, first: firstOf(user) }, now),
+  )
+  return employer
 }
+
+/** The sub of a person's first identity. */
+export const firstOf = ({ identity, identities }: User): string => identities[0]?.sub ?? identity.sub
 
 /** The user as the audit log names it. */
 export function actorOf({ kind, sub }: Pick<Identity, 'kind' | 'sub'>): Actor {
@@ -231,14 +244,9 @@ function providerFields(identity: Identity) {
   return identity.kind === 'idp' ? { issuer: identity.issuer, email: emailOf(identity) ?? null } : {}
 }
 
-/** The ledger accounts that the user has signed in with: first the session's, then the wallets joined to it. */
-export async function provenAccounts(db: Database, { identity, organisation }: User): Promise<string[]> {
-  const own = identity.kind === 'ledger' ? [identity.sub] : []
-  if (!organisation) return own
-  const joined = await db
-    .select({ sub: identities.sub })
-    .from(identities)
-    .where(and(eq(identities.organisation, organisation.id), eq(identities.kind, 'ledger')))
-    .orderBy(identities.createdAt, identities.sub)
-  return [...new Set([...own, ...joined.map(({ sub }) => sub)])]
+/** The ledger accounts that the person has signed in with: first the session's. */
+export function provenAccounts({ identity, identities: own }: User): string[] {
+  const isSession = ({ kind, sub }: PersonIdentity) => kind === identity.kind && sub === identity.sub
+  const accounts = own.filter(({ kind }) => kind === 'ledger')
+  return [...accounts.filter(isSession), ...accounts.filter((each) => !isSession(each))].map(({ sub }) => sub)
 }

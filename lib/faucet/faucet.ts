@@ -78,7 +78,7 @@ const failed = (contractError: number | null): Refusal =>
 export async function findLedgerAccount(db: Database, session: Session, now: Date): Promise<string> {
   if (session.kind === 'ledger') return session.sub
   const user = await admitUser({ db, now }, session)
-  const [joined] = await provenAccounts(db, user)
+  const [joined] = provenAccounts(user)
   if (joined !== undefined) return joined
   const isRecord = inArray(
     contractors.id,

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
-import { and, asc, desc, eq, inArray, isNotNull, isNull } from 'drizzle-orm'
+import { and, asc, desc, eq, inArray, isNotNull, isNull, or, sql } from 'drizzle-orm'
 import { z } from 'zod'
-import { contractors } from '#drizzle/schema/directory.ts'
+import { contractors, identities } from '#drizzle/schema/directory.ts'
 import { JOB_STATUSES, relayJobs, relayLines } from '#drizzle/schema/relay.ts'
 import type { Identity } from '#lib/auth/session.ts'
 import type { PublicRelayKey } from '#lib/config/relay-key.ts'
@@ -9,6 +9,7 @@ import { type Database, transact } from '#lib/db/connection.ts'
 import { partsOf } from '#lib/db/parts.ts'
 import { readOnly } from '#lib/db/read-only.ts'
 import { isId } from '#lib/directory/ids.ts'
+import { isIdentity } from '#lib/directory/organisations.ts'
 import { Refusal } from '#lib/refusal/refusal.ts'
 import { sealAmount } from './sealing.ts'
 import { wakeRelays } from './wake-up.ts'
@@ -123,13 +124,23 @@ export const jobShape = z.object({
 })
 export type PresentedJob = z.output<typeof jobShape>
 
-/** A user's job with its results so far. @throws Refusal `job-not-found`, including for another user's job and for a run */
+/** The condition for the jobs of another identity of the same person. */
+function isJobOfPerson(db: Database, { kind, sub }: Owner) {
+  const own = db.select({ id: identities.organisation }).from(identities).where(isIdentity({ kind, sub }))
+  const person = db
+    .select({ kind: identities.kind, sub: identities.sub })
+    .from(identities)
+    .where(inArray(identities.organisation, own))
+  return and(sql`(${relayJobs.userKind}, ${relayJobs.userSub}) in ${person}`, isNull(relayJobs.batch))
+}
+
+/** A person's job with its results so far. @throws Refusal `job-not-found`, including for another person's job and for a run */
 export async function readJob(
   { db: database, session }: { db: Database; session: Owner },
   id: string,
 ): Promise<PresentedJob> {
   const db = readOnly(database)
-  const isThis = and(eq(relayJobs.id, id), isJobOf(session))
+  const isThis = and(eq(relayJobs.id, id), or(isJobOf(session), isJobOfPerson(db, session)))
   const [job] = isId(id) ? await db.select().from(relayJobs).where(isThis) : []
   if (!job) throw new Refusal('job-not-found')
   const { position: i, hash, outcome } = relayLines

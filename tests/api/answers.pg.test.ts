@@ -361,6 +361,7 @@ test.each([
 ])('responds with 409 to POST %s if the organisation is dissolved while the body arrives', async (path, body) => {
   const boss = await service.signIn('boss')
   const late = await service.signIn(`late ${path}`)
+  expect(await statusOf('PATCH', '/me', as(late, { orgName: 'Late' }))).toBe(200)
   const contractor = await service.hire(boss, { name: 'Late' })
   const { inviteUrl } = (await ask('POST', `/contractors/${contractor}/invite`, as(boss))).body
   const accept = `/invites/${String(inviteUrl).split('/').at(-1)}/accept`
@@ -422,6 +423,9 @@ test('refuses employer operations to a contractor', async () => {
   expect(await statusOf('PATCH', `/contractors/${contractor}`, as(dorothy, { name: 'D.' }))).toBe(403)
   const joined = { session: (await service.signIn('somebody')).session }
   expect(await statusOf('POST', '/me/identities', as(dorothy, joined))).toBe(200)
+  expect(await statusOf('DELETE', '/me/identities/idp', as(dorothy))).toBe(200)
+  expect(await statusOf('DELETE', '/me/identities/idp', as(dorothy))).toBe(409)
+  expect(await statusOf('DELETE', '/me/identities/ledger', as(dorothy))).toBe(404)
   expect(await statusOf('POST', '/funding/faucet', as(dorothy))).toBe(409)
 })
 

@@ -36,6 +36,7 @@ test('marks operations and fields beyond the specification', () => {
   )
   expect(ours.sort()).toEqual([
     'delete /batches/{id}',
+    'delete /me/identities/{kind}',
     'delete /payouts/{id}',
     'get /archive/v1/health',
     'get /archive/v1/tokens/{contract}/accounts/{account}/checkpoint',

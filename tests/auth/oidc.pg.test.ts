@@ -63,8 +63,9 @@ describe('a real OpenID provider', () => {
     expect(logged.join('\n')).not.toContain(access_token)
   })
 
-  test('keeps the organisation of a new user through a later invite', async () => {
+  test('keeps the organisation of a user through a later invite', async () => {
     const { body } = await exchange((await provider.logIn('dora')).access_token)
+    await service.ask('PATCH', '/me', { session: body.session ?? '', body: { orgName: 'Dora' } })
     const employer = await service.wallet(accountOf(9_102))
     await service.ask('POST', '/contractors', { session: employer, body: { name: 'Dora', email: 'dora@b.example' } })
     expect(await me(body.session)).toMatchObject({ roles: ['employer'], invite: { role: 'contractor' } })

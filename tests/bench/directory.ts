@@ -97,9 +97,11 @@ async function measurePages(db: Database, organisation: string): Promise<Figure>
   const after = { createdAt: new Date(Number(row?.at)), sequence: Number(row?.place) }
   const user: User = {
     identity: { kind: 'ledger', sub: 'bench' },
+    identities: [],
+    organisationId: organisation,
     organisation: { id: organisation, name: 'bench' },
     records: [],
-    mayBeInvited: false,
+    isInvited: false,
   }
   const read = (from: typeof after | undefined) => async () => {
     const page = await listPayouts({ ...offlineContext(db, new Date()), user }, { limit: PAGE, cursor: from })

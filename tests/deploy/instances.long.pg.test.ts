@@ -165,13 +165,11 @@ describe('the same request to both instances concurrently', () => {
     expect(statuses(await atOnce(payee.session, `/invites/${token}/accept`, {}))).toEqual([200, 409])
   })
 
-  test('creates an organisation once', async () => {
+  test('founds an organisation once', async () => {
     const newcomer = await fixture.client()
-    const answers = await atOnce<{ orgName?: string }>(newcomer.session, '/me')
-    expect(statuses(answers)).toEqual([200, 200])
-    expect(answers[0]?.body).toEqual(answers[1]?.body)
+    expect(statuses(await atOnce(newcomer.session, '/batches', { name: 'the first' }))).toEqual([200, 200])
     const { rows } = (await fixture.db.execute(
-      sql`SELECT organisation FROM identities WHERE sub = ${newcomer.address} AND organisation IS NOT NULL`,
+      sql`SELECT FROM audit_log WHERE actor_sub = ${newcomer.address} AND action = 'organisation.founded'`,
     )) as unknown as { rows: unknown[] }
     expect(rows).toHaveLength(1)
   })

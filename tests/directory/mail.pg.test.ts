@@ -3,8 +3,9 @@ import { eq } from 'drizzle-orm'
 import { SMTPServer } from 'smtp-server'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import { auditLog } from '#drizzle/schema/audit.ts'
-import { composeInvite, sendMail } from '#lib/directory/contractors/invite-mail.ts'
+import { composeInvite } from '#lib/directory/contractors/invite-mail.ts'
 import { resendInvite } from '#lib/directory/contractors/invites.ts'
+import { sendMail } from '#lib/directory/mail.ts'
 import { captureLog } from '../support/console.ts'
 import { accountOf, atNoon, contextOf, idOf, NOW } from '../support/directory.ts'
 import { openTestService, type TestService } from '../support/test-service.ts'
@@ -106,6 +107,22 @@ test('mails the contractor an invite, in text and in HTML, with the link of the 
   expect(text).toContain(String(body.inviteUrl))
   expect(html).toContain(`<a href="${body.inviteUrl}">${body.inviteUrl}</a>`)
   expect(logged.join('\n')).not.toContain(String(body.inviteUrl))
+})
+
+test('tells a verified email of a wallet that was joined to it, once, and joins it although the mail is refused', async () => {
+  const email = 'kim@b.example'
+  const user = await service.sessionOf({ kind: 'idp', sub: 'kim', issuer: 'https://login.example', email })
+  const join = () => service.ask('POST', '/me/identities', { session: user, body: { session } })
+  refusal = new Error('no such box')
+  expect((await join()).status).toBe(200)
+  expect(letters).toEqual([])
+  refusal = undefined
+  await service.ask('DELETE', '/me/identities/ledger', { session: user })
+  for (let time = 0; time < 2; time += 1) expect((await join()).status).toBe(200)
+  expect(letters.map(({ to }) => to)).toEqual([[email]])
+  const [letter] = letters
+  if (!letter) throw new Error('no letter')
+  expect(partsOf(letter).text).toContain(`The wallet ${accountOf(8_000 + employers)} was added`)
 })
 
 test('escapes names in HTML, and keeps them out of the headers', async () => {

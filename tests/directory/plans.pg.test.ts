@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { inArray } from 'drizzle-orm'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { z } from 'zod'
@@ -93,9 +94,11 @@ const context = () => offlineContext(db, new Date())
 const employer = () => ({ organisation, actor: { kind: 'service', sub: 'plans' } as const })
 const viewer = (user: Partial<User>): User => ({
   identity: { kind: 'ledger', sub: 'plans' },
+  identities: [],
+  organisationId: randomUUID(),
   organisation: undefined,
   records: [],
-  mayBeInvited: false,
+  isInvited: false,
   ...user,
 })
 

@@ -11,6 +11,7 @@ import { admitSession, admitUser, requireEmployer } from '#lib/directory/users.t
 import type { Answer, Method } from '../support/api-client.ts'
 import { captureLog } from '../support/console.ts'
 import { accountOf, atNoon, contextOf, fieldsOf, ISSUER, idOf, keyOf, NOW } from '../support/directory.ts'
+import { employerWith } from '../support/fixtures.ts'
 import { openTestService, type TestService } from '../support/test-service.ts'
 import { type EmailProvider, startEmailProvider } from './email-provider.ts'
 
@@ -68,6 +69,7 @@ describe('a new user', () => {
     expect(await me(session)).toEqual({
       sub: address,
       kind: 'ledger',
+      identities: [{ kind: 'ledger', sub: address }],
       roles: ['employer'],
       needsOnboarding: false,
       employer: { orgId: expect.any(String), orgName: `${address.slice(0, 6)}…${address.slice(-4)}` },
@@ -78,6 +80,7 @@ describe('a new user', () => {
     expect(await me(await service.user('alice', 'alice@b.example'))).toEqual({
       sub: 'alice',
       kind: 'idp',
+      identities: [{ kind: 'idp', sub: 'alice', email: 'alice@b.example' }],
       roles: ['employer'],
       needsOnboarding: false,
       employer: { orgId: expect.any(String), orgName: 'alice' },
@@ -86,13 +89,28 @@ describe('a new user', () => {
     expect(row).toMatchObject({ kind: 'idp', issuer: ISSUER, email: 'alice@b.example' })
   })
 
-  test('gets one organisation, however many requests arrive concurrently', async () => {
-    const { session, address } = await newcomer()
-    const answers = await Promise.all(Array.from({ length: 20 }, () => me(session)))
-    expect(new Set(answers.map(({ employer }) => JSON.stringify(employer))).size).toBe(1)
-    const founded = await service.db.select().from(auditLog).where(eq(auditLog.actorSub, address))
-    expect(founded.map(({ action }) => action)).toEqual(['organisation.founded'])
-  })
+  test.each([
+    ['a contractor', 'POST', '/contractors', { name: 'Ann' }, 'contractor.created'],
+    ['a batch', 'POST', '/batches', { name: 'March' }, 'batch.created'],
+    ['a name', 'PATCH', '/me', { orgName: 'Acme' }, undefined],
+  ] as const)(
+    'founds its organisation with %s, once, under the id that it had before',
+    async (_, method, path, body, action) => {
+      const { session, address } = await newcomer()
+      const answers = await Promise.all(Array.from({ length: 20 }, () => me(session)))
+      const [{ orgId } = { orgId: '' }] = [...new Set(answers.map(({ employer }) => Object(employer)))]
+      const isThis = eq(organisations.id, orgId)
+      expect(await service.db.$count(organisations, isThis)).toBe(0)
+      await Promise.all([1, 2, 3].map(() => service.ask(method, path, { session, body })))
+      expect((await me(session)).employer).toMatchObject({ orgId })
+      expect(await service.db.$count(organisations, isThis)).toBe(1)
+      const done = await service.db.select().from(auditLog).where(eq(auditLog.actorSub, address))
+      const actions = done.map((entry) => entry.action)
+      expect(actions.toSorted()).toEqual(
+        [...(action ? [action, action, action] : []), 'organisation.founded'].toSorted(),
+      )
+    },
+  )
 
   test('is distinct from the account if the sub is a G-address', async () => {
     const { address, session } = await newcomer()
@@ -155,6 +173,7 @@ describe('a pending invite', () => {
     expect(profile).toEqual({
       sub: person.address,
       kind: 'ledger',
+      identities: [{ kind: 'ledger', sub: person.address }],
       roles: [],
       needsOnboarding: true,
       invite: { company: 'Acme', role: 'contractor', token: expect.stringMatching(/^[\w-]{70}$/) },
@@ -202,6 +221,8 @@ describe('a pending invite', () => {
     const [employer, person] = [await newcomer(), await newcomer()]
     await me(person.session)
     await create(employer.session, { name: 'Ann', address: person.address })
+    expect(await me(person.session)).toMatchObject({ roles: [], needsOnboarding: true })
+    await service.ask('PATCH', '/me', { session: person.session, body: { orgName: 'Mine' } })
     expect(await me(person.session)).toMatchObject({ roles: ['employer'], needsOnboarding: true })
     const own = await create(person.session, { name: 'My own' })
     expect(await me(person.session)).toMatchObject({ needsOnboarding: false, invite: { role: 'contractor' } })
@@ -231,7 +252,7 @@ describe('a pending invite', () => {
     expect(await company()).toBeUndefined()
   })
 
-  test('makes the user an employer at the next sign-in if the invite or its record is removed', async () => {
+  test('no longer keeps the user from being an employer once its record is removed', async () => {
     const [employer, person] = [await newcomer(), await newcomer()]
     const context = { ...service.running, now: () => service.clock.now }
     const signIn = async () => {
@@ -243,8 +264,7 @@ describe('a pending invite', () => {
     await accept(person.session, await invite(employer.session, invited))
     expect(await signIn()).toEqual(['contractor'])
     await service.ask('DELETE', `/contractors/${invited}`, { session: employer.session })
-    expect((await me(person.session)).roles).toEqual([])
-    expect(await signIn()).toEqual(['employer'])
+    expect((await me(person.session)).roles).toEqual(['employer'])
   })
 
   test('keeps the user without an organisation when the record becomes ready', async () => {
@@ -276,6 +296,7 @@ describe('a linked contractor', () => {
     expect(await me(session)).toEqual({
       sub: address,
       kind: 'ledger',
+      identities: [{ kind: 'ledger', sub: address }],
       roles: ['contractor'],
       needsOnboarding: true,
       contractor: { id, name: 'Ann', status: 'onboarding' },
@@ -383,10 +404,7 @@ describe('a linked contractor', () => {
     await service.ask('DELETE', `/contractors/${id}`, { session: employer.session })
     const changing = changeContractor({ ...(await contextOf(service)), user }, { id, changes: { address } })
     await expect(changing).rejects.toMatchObject({ code: 'contractor-not-found' })
-    expect(refused(await service.ask('GET', `/contractors/${id}`, { session }))).toEqual([
-      403,
-      'employer role required',
-    ])
+    expect(refused(await service.ask('GET', `/contractors/${id}`, { session }))).toEqual([404, 'contractor not found'])
   })
 
   test('gets the newest of several records, and has access to all', async () => {
@@ -437,45 +455,88 @@ describe('separate organisations', () => {
 describe('POST /me/identities', () => {
   const join = (session: string, other: unknown) =>
     service.ask('POST', '/me/identities', { session, body: { session: other } })
+  const separate = (session: string, kind: string) => service.ask('DELETE', `/me/identities/${kind}`, { session })
+  /** All that a session sees of its person. */
+  const seenBy = async (session: string) => {
+    const { sub: _, kind: __, ...profile } = await me(session)
+    const { body } = await service.ask('GET', '/payouts', { session })
+    return { ...profile, ...body }
+  }
 
-  test('moves a wallet into the organisation of an email user, idempotently', async () => {
+  test('makes a contractor by email and its wallet one person, who is no employer', async () => {
+    const employer = await employerWith(service, await newcomer())
+    const email = 'hana@b.example'
+    const unaddressed = { email, emailFolded: email, address: null, pvk: null, status: 'invited' } as const
+    const { id } = await employer.engage('Hana', unaddressed)
+    const session = await service.user('hana', email)
+    await accept(session, await invite(employer.session, id))
+    const wallet = await newcomer()
+    const { body } = await join(session, wallet.session)
+    expect(body).toMatchObject({ roles: ['contractor'], contractor: { id } })
+    expect(body.identities).toEqual([
+      { kind: 'idp', sub: 'hana', email },
+      { kind: 'ledger', sub: wallet.address },
+    ])
+    service.ledger.register(wallet.address, keyOf(users))
+    const own = { session: wallet.session, body: { address: wallet.address } }
+    expect((await service.ask('PATCH', `/contractors/${id}`, own)).body).toMatchObject({ status: 'ready' })
+    await employer.prepare([{ id }])
+    const seen = await seenBy(wallet.session)
+    expect(seen).toMatchObject({ roles: ['contractor'], contractor: { id }, payouts: [{ contractorId: id }] })
+    expect(await seenBy(session)).toEqual(seen)
+    expect((await service.ask('GET', `/contractors/${id}`, { session: wallet.session })).status).toBe(200)
+  })
+
+  test('lets either identity accept an invite to the other, for both', async () => {
+    const employer = await newcomer()
+    const [session, wallet] = [await service.user('ivo', 'ivo@b.example'), await newcomer()]
+    await join(wallet.session, session)
+    const id = await create(employer.session, { name: 'Ivo', email: 'ivo@b.example' })
+    const { invite: open } = await me(wallet.session)
+    expect(await seenBy(session)).toEqual(await seenBy(wallet.session))
+    expect((await accept(wallet.session, Object(open).token)).body).toMatchObject({ id, address: wallet.address })
+    expect(await seenBy(session)).toMatchObject({ roles: ['contractor'], contractor: { id } })
+    expect(await seenBy(wallet.session)).toEqual(await seenBy(session))
+  })
+
+  test('gives both identities one organisation, idempotently', async () => {
     const user = await service.user('erin')
     const wallet = await newcomer()
     const { employer } = await me(user)
-    const before = await me(wallet.session)
     for (let time = 0; time < 2; time += 1) {
       const answer = await join(user, wallet.session)
       expect([answer.status, answer.body]).toEqual([200, await me(user)])
     }
     expect((await me(wallet.session)).employer).toEqual(employer)
-    const left = await service.db
-      .select()
-      .from(organisations)
-      .where(eq(organisations.id, Object(before.employer).orgId))
-    expect(left).toEqual([])
     const id = await create(wallet.session, { name: 'Ann' })
     expect((await service.ask('GET', `/contractors/${id}`, { session: user })).status).toBe(200)
+    expect(await seenBy(user)).toEqual(await seenBy(wallet.session))
   })
 
-  test('is refused if the other identity has records', async () => {
-    const [caller, other] = [await newcomer(), await newcomer()]
-    await create(other.session, { name: 'Ann' })
-    const before = await me(other.session)
-    expect(refused(await join(caller.session, other.session))).toEqual([
+  test('keeps the organisation that has records, or a name, and refuses two with records', async () => {
+    const [caller, busy, named] = [await newcomer(), await newcomer(), await newcomer()]
+    await create(busy.session, { name: 'Ann' })
+    const { employer } = await me(busy.session)
+    expect((await join(caller.session, busy.session)).body).toMatchObject({ employer })
+    expect(await seenBy(caller.session)).toEqual(await seenBy(busy.session))
+    await service.ask('PATCH', '/me', { session: named.session, body: { orgName: 'Acme' } })
+    const other = await newcomer()
+    expect((await join(other.session, named.session)).body).toMatchObject({ employer: { orgName: 'Acme' } })
+    await create(named.session, { name: 'Ann' })
+    const before = await me(named.session)
+    expect(refused(await join(named.session, busy.session))).toEqual([
       409,
-      "the other session's organisation has records",
+      'both identities have an organisation with records',
     ])
-    expect(await me(other.session)).toEqual(before)
+    expect(await me(named.session)).toEqual(before)
   })
 
   test('leaves one organisation to two identities that join each other concurrently', async () => {
     const [one, other] = [await newcomer(), await newcomer()]
     await Promise.all([me(one.session), me(other.session)])
     const answers = await Promise.all([join(one.session, other.session), join(other.session, one.session)])
-    expect(answers.every(({ status }) => status === 200 || status === 409)).toBe(true)
-    for (const { session } of [one, other]) {
-      expect(await me(session)).toMatchObject({ roles: ['employer'], employer: { orgId: expect.any(String) } })
-    }
+    expect(answers.map(({ status }) => status)).toEqual([200, 200])
+    expect(await seenBy(one.session)).toEqual(await seenBy(other.session))
   })
 
   test('changes nothing if a user joins itself', async () => {
@@ -501,11 +562,27 @@ describe('POST /me/identities', () => {
     expect(refused(await join(session, other.session))).toEqual([400, 'session must be a valid session'])
   })
 
-  test('creates an organisation for a contractor who has none', async () => {
+  test('is undone by either identity: the first one keeps the organisation, and each its own records', async () => {
     const employer = await newcomer()
-    const { session } = await hired(employer.session)
-    const other = await newcomer()
-    expect((await join(session, other.session)).body).toMatchObject({ roles: ['employer', 'contractor'] })
-    expect((await me(other.session)).employer).toEqual((await me(session)).employer)
+    const wallet = await hired(employer.session)
+    const user = await service.user('jana', 'jana@b.example')
+    await create(user, { name: 'Ann' })
+    const before = [await seenBy(user), await seenBy(wallet.session)]
+    for (const session of [user, wallet.session]) {
+      await join(user, wallet.session)
+      expect(await seenBy(wallet.session)).toMatchObject({ roles: ['employer', 'contractor'] })
+      expect(refused(await separate(session, 'idp'))).toEqual([409, expect.stringContaining('has the organisation')])
+      expect((await separate(session, 'ledger')).status).toBe(200)
+      expect([await seenBy(user), await seenBy(wallet.session)]).toEqual(before)
+    }
+    expect(refused(await separate(wallet.session, 'idp'))).toEqual([404, expect.stringContaining('no identity')])
+    expect((await separate(user, 'carrier-pigeon')).status).toBe(404)
+    const entries = await service.db
+      .select()
+      .from(auditLog)
+      .where(eq(auditLog.subjectId, `ledger:${wallet.address}`))
+    expect(entries.map(({ action }) => action).toSorted()).toEqual([
+      ...['identity.joined', 'identity.joined', 'identity.separated', 'identity.separated'],
+    ])
   })
 })

@@ -179,7 +179,7 @@ test('records the payments of a batch that the restored database lacks, and wait
 async function joinOrganisation({ address: other }: { address: string }): Promise<SignedInPayer> {
   const colleague = await runs.employer()
   const [joined] = await fixture.db.select().from(identities).where(eq(identities.sub, other))
-  const row = identityRow({ sub: colleague.address, organisation: joined?.organisation ?? null })
+  const row = identityRow({ sub: colleague.address, ...(joined && { organisation: joined.organisation }) })
   await fixture.db.insert(identities).values(row)
   return colleague
 }

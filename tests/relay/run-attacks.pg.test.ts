@@ -336,7 +336,7 @@ describe('someone who can write to the database', () => {
 /** Makes a new wallet one of another wallet's organisation. */
 async function joinOrganisation({ address: sub }: { address: string }, other: { address: string }): Promise<void> {
   const [joined] = await service.db.select().from(identities).where(eq(identities.sub, other.address))
-  await service.db.insert(identities).values(identityRow({ sub, organisation: joined?.organisation ?? null }))
+  await service.db.insert(identities).values(identityRow({ sub, ...(joined && { organisation: joined.organisation }) }))
 }
 
 test('fails only the payout whose seal it cannot open, even if its employer has signed it', async () => {

@@ -1,5 +1,5 @@
 import { and, eq } from 'drizzle-orm'
-import { type contractors, identities } from '#drizzle/schema/directory.ts'
+import { type contractors, identities, organisations } from '#drizzle/schema/directory.ts'
 import type { Identity } from '#lib/auth/session.ts'
 import { contractorRow, insertRows } from '#lib/cli/seed/rows.ts'
 import type { Batch, BatchWithPayouts } from '#lib/directory/batches/batches.ts'
@@ -38,7 +38,7 @@ function userOf({ ask }: RequestService, identity: Identity, session: string): U
   return { identity, session, ask: (method, path, body) => ask(method, path, { session, body }) }
 }
 
-/** Signs in with the wallet `address`, which creates its organisation. */
+/** Signs in with the wallet `address`, and founds its organisation. */
 export async function openEmployer(
   service: RequestService & Pick<TestService, 'sessionOf'>,
   address: string,
@@ -69,8 +69,10 @@ async function employ({ db }: RequestService, user: User): Promise<Employer> {
     .select({ organisation: identities.organisation })
     .from(identities)
     .where(and(eq(identities.kind, kind), eq(identities.sub, sub)))
-  const organisation = row?.organisation
-  if (!organisation) throw new Error('no organisation was created')
+  if (!row) throw new Error('the user was not admitted')
+  const { organisation } = row
+  const founded = { id: organisation, name: `the organisation of ${sub}`, createdAt: new Date() }
+  await db.insert(organisations).values(founded).onConflictDoNothing()
   return {
     ...user,
     organisation,

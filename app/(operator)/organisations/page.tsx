@@ -41,7 +41,7 @@ export default async function OrganisationsPage({ searchParams }: PageProps<'/or
       empty={
         <>
           <strong>No organisations yet</strong>
-          <p>A user’s first sign-in creates one.</p>
+          <p>The first contractor, batch or name of an employer founds one.</p>
         </>
       }
     />

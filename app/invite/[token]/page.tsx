@@ -22,7 +22,7 @@ const PROBLEMS: Partial<Record<string, string>> = {
     'It did not work: this invite is for another email or account. Sign in with the email that was invited.',
   'contractor-not-found': OTHER_EMAIL,
   'employer-required': OTHER_EMAIL,
-  'organisation-in-use': 'It did not work: this wallet belongs to an organisation with records.',
+  'organisation-in-use': 'It did not work: this wallet belongs to another organisation with records.',
   'address-taken': 'It did not work: another contractor of your employer has this account.',
   'own-invite': 'It did not work: this invite is from your own organisation.',
   'identity-token-invalid': 'It did not work: the identity provider did not sign you in.',

@@ -6,7 +6,7 @@ import type { Identity } from '#lib/auth/session.ts'
 import { builtOnce } from '#lib/db/built-query.ts'
 import type { DirectoryContext } from '../context.ts'
 import { isId } from '../ids.ts'
-import { admitUser, employerRequired, isUpToDate } from '../users.ts'
+import { admitUser, isUpToDate, requireEmployer } from '../users.ts'
 import { batchNotFound, batchShape } from './batches.ts'
 import { NEWEST_RUN, runShape } from './newest-run.ts'
 
@@ -39,9 +39,12 @@ export async function pollBatchStatus(
     rows = await read()
   }
   const [row] = rows
-  if (!row?.organisation) throw employerRequired()
+  // A batch is its employer's: only without one its role may be missing.
+  if (!row?.progress) {
+    requireEmployer(await admitUser(context, identity))
+    throw batchNotFound()
+  }
   const { organisation, progress, run, hasOpenTransfers } = row
-  if (!progress) throw batchNotFound()
   return { progress: { ...progress, ...(run && { run }) }, organisation, hasOpenTransfers }
 }
 

@@ -4,8 +4,8 @@ import { recordAudit } from '#lib/db/audit-log.ts'
 import { transactFor } from '#lib/db/connection.ts'
 import { Refusal } from '#lib/refusal/refusal.ts'
 import type { UserContext } from '../context.ts'
-import { leaveEmptyOrganisation, lockIdentities } from '../organisations.ts'
-import { actorOf, emailOf, type User } from '../users.ts'
+import { dissolveIfEmpty, lockIdentities } from '../organisations.ts'
+import { actorOf, provenAccounts, type User } from '../users.ts'
 import { refuseConflict } from './creation.ts'
 import { readInviteToken } from './invite-token.ts'
 import { isValidInvite } from './invites.ts'
@@ -43,7 +43,7 @@ export async function acceptInvite(
     const { organisation, id } = linked
     const detail = { status: linked.status }
     await recordAudit(tx, now, { organisation, actor, action: 'contractor.linked', subject: id, detail })
-    await leaveEmptyOrganisation(tx, user.identity, now)
+    await dissolveIfEmpty(tx, { organisation: user.organisationId, actor }, now)
     return presentContractor(linked)
   })
   return await accepting.catch(refuseConflict)
@@ -52,18 +52,15 @@ export async function acceptInvite(
 type Row = typeof contractors.$inferSelect
 
 /** Requires an open invite that `user` may accept. Returns the address that the record then has. */
-function requireInvitee({ identity, organisation }: User, record: Row): string | null {
-  if (record.organisation === organisation?.id) {
-    throw new Refusal('own-invite')
-  }
+function requireInvitee(user: User, record: Row): string | null {
+  if (record.organisation === user.organisationId) throw new Refusal('own-invite')
   if (record.inviteAcceptedAt !== null) throw new Refusal('invite-accepted')
-  const account = identity.kind === 'ledger' ? identity.sub : null
-  const email = emailOf(identity)
+  const accounts = provenAccounts(user)
   const isUnaddressed = record.address === null && record.emailFolded === null
-  const matches = (recorded: string | null, shown: string | null | undefined) => recorded !== null && recorded === shown
-  const isInvitee = matches(record.address, account) || matches(record.emailFolded, email)
-  if (!isUnaddressed && !isInvitee) throw new Refusal('invite-for-other')
-  return record.address ?? account
+  const hasAddress = record.address !== null && accounts.includes(record.address)
+  const hasEmail = record.emailFolded !== null && user.identities.some(({ email }) => email === record.emailFolded)
+  if (!isUnaddressed && !hasAddress && !hasEmail) throw new Refusal('invite-for-other')
+  return record.address ?? (user.identity.kind === 'ledger' ? user.identity.sub : null)
 }
 
 function statusAfter(status: ContractorStatus, isRegistered: boolean): ContractorStatus {

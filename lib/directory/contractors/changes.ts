@@ -29,7 +29,7 @@ export async function changeContractor(
     const [row] = await tx.select().from(contractors).where(visibleTo(user, id)).for('update')
     if (!row) throw contractorNotFound()
     const fields = fieldsOf(changes)
-    if (row.organisation !== user.organisation?.id) await requireOwnChange(tx, user, row, changes)
+    if (row.organisation !== user.organisation?.id) requireOwnChange(user, row, changes)
     const values = { ...plainFields(row, changes), ...addressAndStatus(row, changes, viewingKeys) }
     const [changed] = await tx
       .update(contractors)
@@ -81,16 +81,17 @@ async function requireVisible(db: Database, user: User, id: string): Promise<str
  * Requires that a contractor changes nothing but its address, and only to its own account. With any other address, the
  * refusal `address-taken` would reveal which accounts its employer pays.
  */
-async function requireOwnChange(tx: Database, user: User, row: Row, changes: ContractorChanges): Promise<void> {
+function requireOwnChange(user: User, row: Row, changes: ContractorChanges): void {
   requireOwnFields(changes)
   const { address } = changes
   if (!address || address === row.address) return
-  if ((await provenAccounts(tx, user)).includes(address)) return
+  if (provenAccounts(user).includes(address)) return
   throw new Refusal('account-unproven')
 }
 
 /** Requires that a contractor changes nothing but its address. @throws Refusal `employer-required` */
-export function requireOwnFields(changes: object): void {
+export function requireOwnFields(changes: unknown): void {
+  if (typeof changes !== 'object' || changes === null || Array.isArray(changes)) return
   if (fieldsOf(changes).some((field) => field !== 'address')) throw new Refusal('employer-required')
 }
 

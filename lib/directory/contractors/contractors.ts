@@ -71,8 +71,8 @@ export function requireAccess(user: User, id: string): void {
 export function visibleTo(user: User, id: string): SQL | undefined {
   requireAccess(user, id)
   if (!isId(id)) throw contractorNotFound()
-  const { kind, sub } = user.identity
-  const isLinked = and(eq(contractors.linkedKind, kind), eq(contractors.linkedSub, sub))
+  const { linkedKind, linkedSub } = contractors
+  const isLinked = or(...user.identities.map(({ kind, sub }) => and(eq(linkedKind, kind), eq(linkedSub, sub))))
   return and(
     eq(contractors.id, id),
     isNull(contractors.deletedAt),

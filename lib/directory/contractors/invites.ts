@@ -6,10 +6,11 @@ import { type Database, transactFor } from '#lib/db/connection.ts'
 import { Refusal } from '#lib/refusal/refusal.ts'
 import type { DirectoryContext, EmployerContext } from '../context.ts'
 import { isId } from '../ids.ts'
+import { sendMail } from '../mail.ts'
 import { chosenName } from '../organisations.ts'
 import type { Employer } from '../users.ts'
 import { contractorNotFound, ownContractor } from './contractors.ts'
-import { composeInvite, sendMail } from './invite-mail.ts'
+import { composeInvite } from './invite-mail.ts'
 import { type InviteName, inviteExpiry, inviteToken, readInviteToken } from './invite-token.ts'
 
 /**

@@ -1,5 +1,5 @@
 import { and, asc, desc, eq, inArray, isNotNull, lt, ne, or, sql } from 'drizzle-orm'
-import { identities, type PayoutStatus, payouts } from '#drizzle/schema/directory.ts'
+import { identities, organisations, type PayoutStatus, payouts } from '#drizzle/schema/directory.ts'
 import type { Actor } from '#lib/db/audit-log.ts'
 import { statement } from '#lib/db/built-query.ts'
 import type { Database } from '#lib/db/connection.ts'
@@ -12,10 +12,11 @@ export async function organisationOfWallet(db: Database, account: string): Promi
   return wallet?.organisation ?? null
 }
 
-const walletQuery = statement({ organisation: identities.organisation }, (db) =>
+const walletQuery = statement({ organisation: organisations.id }, (db) =>
   db
-    .select({ organisation: identities.organisation })
+    .select({ organisation: organisations.id })
     .from(identities)
+    .innerJoin(organisations, eq(organisations.id, identities.organisation))
     .where(and(eq(identities.kind, 'ledger'), eq(identities.sub, sql.placeholder('account')))),
 )
 
