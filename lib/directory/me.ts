@@ -6,8 +6,9 @@ import { transactFor } from '#lib/db/connection.ts'
 import { plainText } from '#lib/text/plain-text.ts'
 import type { UserContext } from './context.ts'
 import { inviteToken } from './contractors/invite-token.ts'
+import { findPendingInvite } from './contractors/pending-invite.ts'
 import { defaultName, ensureOrganisation, isEmpty } from './organisations.ts'
-import { actorOf, admitUser, findPendingInvite, firstOf, isEmployer, type User } from './users.ts'
+import { actorOf, admitUser, firstOf, isEmployer, type User } from './users.ts'
 
 /** The body of PATCH /me. */
 export const meChanges = z.object({ orgName: plainText(200) })

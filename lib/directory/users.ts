@@ -1,4 +1,4 @@
-import { and, desc, eq, exists, gt, inArray, isNull, ne, or, type Placeholder, type SQL, sql } from 'drizzle-orm'
+import { and, desc, eq, exists, isNull, type SQL, sql } from 'drizzle-orm'
 import { alias } from 'drizzle-orm/pg-core'
 import { type ContractorStatus, contractors, identities, organisations } from '#drizzle/schema/directory.ts'
 import { type Identity, type SessionSettings, verifySession } from '#lib/auth/session.ts'
@@ -7,6 +7,7 @@ import { builtOnce } from '#lib/db/built-query.ts'
 import { type Database, transact, transactFor } from '#lib/db/connection.ts'
 import { Refusal } from '#lib/refusal/refusal.ts'
 import { foldEmail } from '#lib/text/email.ts'
+import { isOpenInvite } from './contractors/pending-invite.ts'
 import { ensureOrganisation, isIdentity, type Organisation } from './organisations.ts'
 
 /** A contractor record that a user is linked to. */
@@ -162,39 +163,6 @@ const userQuery = builtOnce((db) => {
     .where(and(eq(identities.kind, sql.placeholder('kind')), eq(identities.sub, sql.placeholder('sub'))))
     .prepare('')
 })
-
-/** The condition for contractors whose invite can be accepted. */
-const isOpenInvite = (now: Date | Placeholder) =>
-  and(
-    ne(contractors.status, 'inactive'),
-    isNull(contractors.deletedAt),
-    isNull(contractors.linkedKind),
-    gt(contractors.inviteExpiresAt, now),
-  )
-
-interface PendingInvite {
-  contractor: string
-  version: number
-  company: string
-}
-
-/** Finds the newest open invite for an account or a verified email of the person, of another organisation than its own. */
-export async function findPendingInvite(
-  { db, now }: Context,
-  { identities: own, organisationId }: Pick<User, 'identities' | 'organisationId'>,
-): Promise<PendingInvite | undefined> {
-  const accounts = own.flatMap(({ kind, sub }) => (kind === 'ledger' ? [sub] : []))
-  const emails = own.flatMap(({ email }) => email ?? [])
-  const isInvitee = or(inArray(contractors.address, accounts), inArray(contractors.emailFolded, emails))
-  const [invite] = await db
-    .select({ contractor: contractors.id, version: contractors.inviteVersion, company: organisations.name })
-    .from(contractors)
-    .innerJoin(organisations, eq(organisations.id, contractors.organisation))
-    .where(and(isInvitee, isOpenInvite(now), ne(contractors.organisation, organisationId)))
-    .orderBy(desc(contractors.createdAt), desc(contractors.sequence))
-    .limit(1)
-  return invite
-}
 
 /** The verified email of an identity-provider user, case-folded. */
 export function emailOf(identity: Identity): string | undefined {
