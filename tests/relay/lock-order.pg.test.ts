@@ -242,7 +242,9 @@ test('no two transactions wait for each other while lines are leased, recorded, 
     await fixture.stop()
     await fixture.setChannel('B', { reconcileProblem: 'history-gap' })
     for (const channel of ['A', 'C']) await fixture.setChannel(channel, { reconcileProblem: 'failed' })
-    expect(await resumePayments({ ...OPERATOR, db: await second.database() }, { note: 'lost' })).toBe('resumed')
+    const context = { ...OPERATOR, db: await second.database() }
+    // A word waits for what was recorded before the stop.
+    await expect.poll(() => resumePayments(context, { note: 'lost' })).toBe('resumed')
   }
   try {
     await Promise.all([
