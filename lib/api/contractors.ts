@@ -17,7 +17,7 @@ import { CONTRACTOR_EXAMPLE, EXAMPLE, PAGE_EXAMPLE } from './examples.ts'
 import { inGroup, operation, respondWithPage } from './operation.ts'
 
 const parameters = { id: { description: 'id of the contractor', example: EXAMPLE.contractorId } }
-const { name, email, address, rate } = CONTRACTOR_EXAMPLE
+const { name, email, address } = CONTRACTOR_EXAMPLE
 
 export const CONTRACTOR_OPERATIONS = inGroup('Contractors', [
   operation({
@@ -43,7 +43,7 @@ export const CONTRACTOR_OPERATIONS = inGroup('Contractors', [
     caller: 'founder',
     summary: 'Add a contractor',
     description: '`ready` if the address is registered with the confidential token, else `invited`.',
-    body: { schema: newContractor, example: { name, email, address, rate } },
+    body: { schema: newContractor, example: { name, email, address } },
     response: { description: 'The contractor', schema: contractorShape, example: CONTRACTOR_EXAMPLE },
     refusals: ['email-taken', 'address-taken', 'contractors-full', 'organisation-dissolved'],
     handle: (context) => createContractor(context, context.body),
@@ -57,7 +57,7 @@ export const CONTRACTOR_OPERATIONS = inGroup('Contractors', [
     body: {
       schema: contractorRows,
       docsSchema: contractorRows.extend({ rows: z.array(contractorRow) }),
-      example: { rows: [{ name, email, address, amount: 4200.5 }] },
+      example: { rows: [{ name, email, address }] },
     },
     response: {
       description: 'The imported contractors, and the rejected rows, counted from 1',
@@ -88,7 +88,7 @@ export const CONTRACTOR_OPERATIONS = inGroup('Contractors', [
       'with or joined. `null` clears an optional field. `inactive` cancels the `draft` and `ready` payouts.',
     ].join(' '),
     parameters,
-    body: { schema: contractorChanges, example: { name, email, address, rate, status: 'inactive' } },
+    body: { schema: contractorChanges, example: { name, email, address, status: 'inactive' } },
     permits: ({ user }, body) => user.organisation ?? requireOwnFields(body),
     response: {
       description: 'The changed contractor',

@@ -30,7 +30,6 @@ export const CONTRACTOR_EXAMPLE = {
   email: 'ada@example.com',
   address: EXAMPLE.payee,
   pvk: EXAMPLE.pvk,
-  rate: { amount: '4200.5', currency: 'USDC' },
   lastPaidAt: EXAMPLE.paid,
 } as const
 

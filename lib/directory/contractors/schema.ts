@@ -19,16 +19,21 @@ const addressField = z
 const POSITIVE_DECIMAL = /^(?=.*[1-9])(0|[1-9]\d{0,11})(\.\d{1,7})?$/
 const RATE_AMOUNT = 'must be a positive decimal with at most 7 decimals'
 
-const rateField = z.object(
-  {
-    amount: z
-      .string({ error: absentOr('must be a string') })
-      .regex(POSITIVE_DECIMAL, RATE_AMOUNT)
-      .meta({ description: 'a positive decimal with at most 7 decimals' }),
-    currency: z.enum(CURRENCIES, { error: absentOr(`must be ${CURRENCIES.join(' or ')}`) }),
-  },
-  'must be an object of amount and currency',
-)
+/** What the employer must know who sends a rate. */
+const READABLE = 'in clear text, which the service can read and stores: leave it out to keep the pay confidential'
+
+const rateField = z
+  .object(
+    {
+      amount: z
+        .string({ error: absentOr('must be a string') })
+        .regex(POSITIVE_DECIMAL, RATE_AMOUNT)
+        .meta({ description: 'a positive decimal with at most 7 decimals' }),
+      currency: z.enum(CURRENCIES, { error: absentOr(`must be ${CURRENCIES.join(' or ')}`) }),
+    },
+    'must be an object of amount and currency',
+  )
+  .meta({ description: `an agreed rate, ${READABLE}` })
 
 /** An optional field. An empty string and null count as absent, because CSV files and forms send them. */
 function optional<Field extends z.ZodType>(field: Field) {
@@ -74,7 +79,7 @@ export const contractorRow = z.object(
         .union([z.number(), z.string()], RATE_AMOUNT)
         .transform(plainDecimal)
         .pipe(z.string().regex(POSITIVE_DECIMAL, RATE_AMOUNT)),
-    ),
+    ).meta({ description: `an agreed rate in USDC, ${READABLE}` }),
   },
   'row must be an object',
 )
@@ -93,7 +98,10 @@ export const contractorShape = z.object({
   email: z.string().optional(),
   address: z.string().optional().meta({ description: 'ledger address (G… or C…), once known' }),
   pvk: z.string().optional().meta({ description: 'public viewing key from the ledger, 128 hex digits' }),
-  rate: z.object({ amount: z.string(), currency: z.enum(CURRENCIES) }).optional(),
+  rate: z
+    .object({ amount: z.string(), currency: z.enum(CURRENCIES) })
+    .optional()
+    .meta({ description: 'as it was sent, in clear text' }),
   lastPaidAt: z.iso.datetime().optional(),
 })
 export type Contractor = z.output<typeof contractorShape>
