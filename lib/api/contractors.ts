@@ -62,7 +62,7 @@ export const CONTRACTOR_OPERATIONS = inGroup('Contractors', [
     response: {
       description: 'The imported contractors, and the rejected rows, counted from 1',
       schema: importShape,
-      example: { imported: [CONTRACTOR_EXAMPLE], errors: [{ row: 2, reason: 'name required' }] },
+      example: { imported: [CONTRACTOR_EXAMPLE], errors: [{ row: 2, code: 'name-required', reason: 'name required' }] },
     },
     refusals: ['organisation-dissolved'],
     handle: (context) => importContractors(context, context.body.rows),

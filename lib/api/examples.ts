@@ -65,4 +65,9 @@ export const ME_EXAMPLE = {
   roles: ['employer'],
   needsOnboarding: false,
   employer: { orgId: EXAMPLE.orgId, orgName: 'Analytical Engines' },
+  quota: {
+    transfers: { used: 12, limit: 200 },
+    stroops: { used: '1843200', limit: '500000000' },
+    resetsAt: '2026-03-03T00:00:00.000Z',
+  },
 } as const

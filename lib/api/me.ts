@@ -1,3 +1,5 @@
+import { z } from 'zod'
+import type { UserContext } from '#lib/directory/context.ts'
 import {
   joinIdentity,
   otherIdentity,
@@ -5,9 +7,37 @@ import {
   verifyOtherSession,
 } from '#lib/directory/joined-identities.ts'
 import { describeMe, meChanges, meShape, nameOrganisation } from '#lib/directory/me.ts'
-import { admitUser } from '#lib/directory/users.ts'
+import { admitUser, provenAccounts } from '#lib/directory/users.ts'
+import type { Service } from '#lib/server/services.ts'
+import { readQuotaDay, readUsage } from '#lib/transfers/quota.ts'
 import { EXAMPLE, ME_EXAMPLE } from './examples.ts'
 import { inGroup, operation } from './operation.ts'
+
+export const callerShape = meShape.extend({
+  quota: z
+    .object({
+      transfers: z.object({ used: z.int(), limit: z.int() }),
+      stroops: z.object({ used: z.string(), limit: z.string() }),
+      resetsAt: z.iso.datetime(),
+    })
+    .optional()
+    .meta({
+      description:
+        'what the account of this person has used today of what the service sponsors; without an account absent',
+      'x-extension': true,
+    }),
+})
+
+/** The caller, and what the sponsor still pays today for its account: that of the session, or the first one joined to it. */
+async function present({ service, ...context }: UserContext & { service: Service }) {
+  const [account] = provenAccounts(context.user)
+  const limits = service.settings.sponsor?.limits
+  const day = account !== undefined && limits && (await readQuotaDay(context.db))
+  return {
+    ...(await describeMe(context)),
+    ...(day && { quota: await readUsage(context.db, { account, day }, limits) }),
+  }
+}
 
 export const ME_OPERATIONS = inGroup('Me', [
   operation({
@@ -16,8 +46,8 @@ export const ME_OPERATIONS = inGroup('Me', [
     caller: 'user',
     summary: 'Get the caller and its roles',
     description: 'Tells an application whether to show onboarding, the employer app or the contractor portal.',
-    response: { description: 'The caller', schema: meShape, example: ME_EXAMPLE },
-    handle: (context) => describeMe(context),
+    response: { description: 'The caller', schema: callerShape, example: ME_EXAMPLE },
+    handle: (context) => present(context),
   }),
   operation({
     id: 'nameOrganisation',
@@ -26,9 +56,9 @@ export const ME_OPERATIONS = inGroup('Me', [
     extension: true,
     summary: 'Rename your organisation, or create one',
     body: { schema: meChanges, example: { orgName: ME_EXAMPLE.employer.orgName } },
-    response: { description: 'The caller', schema: meShape, example: ME_EXAMPLE },
+    response: { description: 'The caller', schema: callerShape, example: ME_EXAMPLE },
     handle: async (context) => {
-      return await describeMe({ ...context, user: await nameOrganisation(context, context.body.orgName) })
+      return await present({ ...context, user: await nameOrganisation(context, context.body.orgName) })
     },
   }),
   operation({
@@ -42,14 +72,14 @@ export const ME_OPERATIONS = inGroup('Me', [
       'both are one person: roles, records, payouts and organisation are the same, whichever signs in.',
     ].join(' '),
     body: { schema: otherIdentity, example: { session: EXAMPLE.session } },
-    response: { description: 'The caller', schema: meShape, example: ME_EXAMPLE },
+    response: { description: 'The caller', schema: callerShape, example: ME_EXAMPLE },
     refusals: ['organisation-in-use', 'provider-mismatch'],
     handle: async ({ service, session, body, ...request }) => {
       // Both sessions are verified before the first query.
       const other = await verifyOtherSession(request.settings.sessions, body.session, request.now)
       const db = await service.database()
-      const context = { ...request, db, user: await admitUser({ db, now: request.now }, session) }
-      return await describeMe({ ...context, user: await joinIdentity(context, other) })
+      const context = { ...request, service, db, user: await admitUser({ db, now: request.now }, session) }
+      return await present({ ...context, user: await joinIdentity(context, other) })
     },
   }),
   operation({
@@ -65,12 +95,12 @@ export const ME_OPERATIONS = inGroup('Me', [
     parameters: { kind: { description: 'the kind of the joined identities: `ledger` or `idp`', example: 'ledger' } },
     response: {
       description: 'The caller',
-      schema: meShape,
+      schema: callerShape,
       example: { ...ME_EXAMPLE, identities: ME_EXAMPLE.identities.slice(0, 1) },
     },
     refusals: ['identity-not-found', 'identity-first'],
     handle: async (context) => {
-      return await describeMe({ ...context, user: await separateIdentities(context, context.params.kind) })
+      return await present({ ...context, user: await separateIdentities(context, context.params.kind) })
     },
   }),
 ])

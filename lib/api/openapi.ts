@@ -5,10 +5,10 @@ import { sessionShape } from '#lib/auth/session.ts'
 import { batchShape } from '#lib/directory/batches/batches.ts'
 import { batchProgressShape } from '#lib/directory/batches/status.ts'
 import { contractorShape } from '#lib/directory/contractors/schema.ts'
-import { meShape } from '#lib/directory/me.ts'
 import { payoutShape } from '#lib/directory/payouts/payouts.ts'
 import { jobShape } from '#lib/relay/job.ts'
 import { readinessShape } from '#lib/server/readiness.ts'
+import { callerShape } from './me.ts'
 import { GROUPS, type Operation } from './operation.ts'
 import { presentOperation, refusalShape } from './presentation.ts'
 import { healthShape } from './service.ts'
@@ -63,7 +63,7 @@ export function openApiDocument(operations: readonly Operation[], baseUrl: strin
           BatchProgress: batchProgressShape,
           Payout: payoutShape,
           BatchJob: jobShape,
-          Me: meShape,
+          Me: callerShape,
           Health: healthShape,
           Readiness: readinessShape,
           Refusal: refusalShape,

@@ -10,6 +10,7 @@ export function refusalsOf(operation: Operation): Map<number, RefusalCode[]> {
   const codes = new Set<RefusalCode>([
     ...CALLERS[caller].refusals,
     ...(query ? fieldCodes(query, isRestricted) : []),
+    ...(query && schemaOf(query).additionalProperties === false ? (['query-unknown'] as const) : []),
     ...(body ? fieldCodes(body, isRefused) : []),
     ...(body ? (['body-invalid', 'body-incomplete', 'unsupported-media', 'busy'] as const) : []),
     ...refusals,
@@ -38,6 +39,7 @@ export interface JsonSchema {
   properties?: Record<string, JsonSchema>
   required?: readonly string[]
   items?: JsonSchema
+  additionalProperties?: boolean | JsonSchema
   anyOf?: readonly JsonSchema[]
   description?: string
   minimum?: number
@@ -58,9 +60,12 @@ const isRestricted = ({ type, description: _, 'x-extension': __, ...limits }: Js
 const isRefused = (field: JsonSchema) => field['x-row-error'] !== true
 
 /** The codes of the fields of a body or query, limited to fields for which `counts` returns true. */
-function fieldCodes({ schema }: RequestSpec<z.ZodType>, counts: (field: JsonSchema) => boolean): RefusalCode[] {
-  return codesWithin(z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' }) as JsonSchema, counts)
+function fieldCodes(request: RequestSpec<z.ZodType>, counts: (field: JsonSchema) => boolean): RefusalCode[] {
+  return codesWithin(schemaOf(request), counts)
 }
+
+const schemaOf = ({ schema }: RequestSpec<z.ZodType>) =>
+  z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' }) as JsonSchema
 
 function codesWithin(
   { properties = {}, required = [], items, anyOf = [] }: JsonSchema,

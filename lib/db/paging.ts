@@ -28,8 +28,8 @@ export interface Page<Item> {
   total?: number
 }
 
-/** The query parameters of every list. `cursor` comes from a Link header and is opaque to clients. */
-export const pageQuery = z.object({
+/** The query parameters of every list, which refuses others: a filter that it ignored would show too much. `cursor` comes from a Link header and is opaque to clients. */
+export const pageQuery = z.strictObject({
   limit: z
     .string()
     .regex(/^[1-9]\d{0,2}$/, `must be 1 to ${LARGEST_PAGE}`)

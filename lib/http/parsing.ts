@@ -37,7 +37,8 @@ function fieldsOf({ issues }: z.ZodError): { fields?: FieldProblem[]; fieldsOmit
  * The code of an issue: that of the innermost named field of its path. A field is `-required` if it is absent, or if the
  * schema says so in `params.problem`.
  */
-function codeOf(issue: z.core.$ZodIssue): RefusalCode {
+export function codeOf(issue: z.core.$ZodIssue): RefusalCode {
+  if (issue.code === 'unrecognized_keys') return 'query-unknown'
   const name = issue.path.findLast((part) => typeof part === 'string')
   if (name === undefined) return 'body-invalid'
   const problem = issue.code === 'custom' ? issue.params?.problem : undefined
@@ -63,6 +64,7 @@ const TYPES: Partial<Record<string, string>> = {
 
 /** The message of an issue for which the schema has none. Zod's own messages are not meant for users. */
 function defaultMessage(issue: z.core.$ZodRawIssue): string {
+  if (issue.code === 'unrecognized_keys') return `unknown query parameter: ${issue.keys.join(', ')}`
   if ((issue.path ?? []).length === 0) return 'the body must be a JSON object'
   if (issue.input === undefined) return 'required'
   if (issue.code === 'invalid_type') return `must be ${TYPES[issue.expected] ?? 'of another type'}`

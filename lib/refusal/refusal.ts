@@ -60,6 +60,7 @@ export const REFUSALS = {
   400: {
     'body-invalid': 'the body must be a JSON object in UTF-8',
     'body-incomplete': 'the body ended early',
+    'query-unknown': 'the list has no such query parameter',
     'filter-unknown': 'the list has no such filter, or the filter has no such value',
     'challenge-invalid': 'invalid challenge',
     'challenge-expired': 'invalid challenge: it has expired',

@@ -2,9 +2,8 @@ import { eq } from 'drizzle-orm'
 import { type Transfer, transfers } from '#drizzle/schema/transfers.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
 import { noteFoundPayment } from '#lib/directory/payouts/cancellation.ts'
-import { sponsorRefused } from '#lib/refusal/sponsor-refusal.ts'
 import type { LedgerRecord } from './decide.ts'
-import { endOfSecond, linkEarlierPayout, linkPayout } from './payout-link.ts'
+import { endOfSecond, linkEarlierPayout, linkPayout, payoutUnfit } from './payout-link.ts'
 import { charge, claimOf, quotaDay } from './quota.ts'
 import { auditRecorded, type Proposal, rowOf } from './record.ts'
 import {
@@ -44,20 +43,18 @@ export async function recordApplied(db: Database, proposal: Found, record: Ledge
     return await (isPaid ? joinApplied(tx, open, proposal, record) : settleApplied(tx, proposal, record))
   })
   // Thrown after the commit: without its envelope the open transfer would expire, and its payout would be sent again.
-  if (!fits) throw sponsorRefused('payout')
   const recorded = await findTransferOfHash(db, inner.hashHex)
   if (!recorded) throw new Error('the transfer that was just recorded cannot be found')
+  if (!fits) throw await payoutUnfit(db, recorded.transfer, limitsOf(terms, record))
   return recorded
 }
 
 /** False if the payout that the client names does not belong to the open transfer. */
 async function joinApplied(tx: Database, open: Transfer, proposal: Proposal, record: LedgerRecord): Promise<boolean> {
   const { now, terms } = proposal
-  const { payoutId } = terms
   await addEnvelope(tx, open, envelopeOf(proposal, record))
   await tx.update(transfers).set({ lookedUpLedger: null }).where(eq(transfers.id, open.id))
-  const limits = { payoutId, createdBefore: closeOf(record) }
-  const linked = payoutId === undefined ? open : await linkPayout(tx, open, limits, now)
+  const linked = terms.payoutId === undefined ? open : await linkPayout(tx, open, limitsOf(terms, record), now)
   await auditRecorded(tx, linked ?? open, proposal)
   return linked !== undefined || open.kind === 'delegated'
 }
@@ -85,8 +82,8 @@ async function settleApplied(tx: Database, proposal: Found, record: LedgerRecord
   const linked =
     written.kind === 'delegated'
       ? await linkDelegated(tx, written, payoutId, now)
-      : await linkEarlierPayout(tx, written, { payoutId, createdBefore: closeOf(record) }, now)
-  if (!linked) throw sponsorRefused('payout')
+      : await linkEarlierPayout(tx, written, limitsOf(terms, record), now)
+  if (!linked) throw await payoutUnfit(tx, written, limitsOf(terms, record))
   await auditRecorded(tx, linked, proposal)
   await settleOwners(tx, linked, now)
   await terms.onFound?.(tx)
@@ -108,7 +105,11 @@ async function linkDelegated(tx: Database, written: Transfer, payout: string | u
   return written
 }
 
-const closeOf = ({ closedAt }: LedgerRecord) => endOfSecond(new Date(closedAt * 1000))
+/** A transaction pays no payout that was created after its ledger closed. */
+const limitsOf = ({ payoutId }: Proposal['terms'], { closedAt }: LedgerRecord) => ({
+  payoutId,
+  createdBefore: endOfSecond(new Date(closedAt * 1000)),
+})
 
 /** The envelope costs the sponsor nothing and is never sent. Its maxTime is no later than the ledger that applied it. */
 const envelopeOf = ({ inner, intent }: Proposal, { outerHash, closedAt }: LedgerRecord) => ({

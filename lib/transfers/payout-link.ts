@@ -3,7 +3,8 @@ import { type Transfer, type TransferStatus, transfers } from '#drizzle/schema/t
 import { recordAudit } from '#lib/db/audit-log.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
 import { claimPayout, type PayoutClaim, SPONSOR } from '#lib/directory/payouts/claims.ts'
-import { sponsorRefused } from '#lib/refusal/sponsor-refusal.ts'
+import { explainUnfit, UNFIT } from '#lib/directory/payouts/unfit.ts'
+import { type SponsorRefusal, sponsorRefused } from '#lib/refusal/sponsor-refusal.ts'
 import { lockTransfer } from './rows.ts'
 import { settlePayout } from './settle.ts'
 
@@ -48,6 +49,20 @@ export async function linkEarlierPayout(tx: Database, transfer: Transfer, limits
   return await linkPayout(tx, transfer, limits, now)
 }
 
+/** The refusal of the payout that a client names, with the reason and what to do. */
+export async function payoutUnfit(
+  db: Database,
+  { payout, organisation, recipient }: Pick<Transfer, 'payout' | 'organisation' | 'recipient'>,
+  { payoutId = '', createdBefore }: PayoutLimits,
+): Promise<SponsorRefusal> {
+  const { reason, hash }: Awaited<ReturnType<typeof explainUnfit>> =
+    payout !== null
+      ? { reason: 'other-payout' }
+      : await explainUnfit(db, { organisation, recipient, payoutId, ...(createdBefore && { createdBefore }) })
+  const details = { reason, ...(hash && { hash }), ...(payout !== null && { payoutId: payout }) }
+  return sponsorRefused('payout', { detail: UNFIT[reason], details })
+}
+
 /** The ledger truncates its close time to whole seconds. */
 export const endOfSecond = (closedAt: Date) => new Date(closedAt.getTime() + 1000)
 
@@ -75,9 +90,10 @@ export async function linkRepeat(
     const limits = { payoutId, ...(isDated && { createdBefore: endOfSecond(appliedAt) }) }
     const linked = await linkPayout(tx, transfer, limits, now)
     if (!linked) {
+      const { details } = await payoutUnfit(tx, transfer, limits)
       throw sponsorRefused('payout', {
         detail: 'this transaction is recorded already, do not build it again',
-        details: { hash: transfer.hash ?? hash, status, ...(payout !== null && { payoutId: payout }) },
+        details: { ...details, hash: transfer.hash ?? hash, status },
       })
     }
     const entry = { organisation: linked.organisation ?? undefined, actor: SPONSOR, subject: payoutId }

@@ -175,7 +175,9 @@ function checkAuthorization(entries: readonly xdr.SorobanAuthorizationEntry[], c
  * fee. So both are capped, and the inner fee must cover the resource fee and an inclusion fee.
  */
 function checkFees({ fee, resourceFee }: Intent, { maxFee }: SponsorRules): void {
-  if (resourceFee > maxFee) throw sponsorRefused('resource-fee-cap')
+  if (resourceFee > maxFee) {
+    throw sponsorRefused('resource-fee-cap', { details: { fee: String(resourceFee), cap: String(maxFee) } })
+  }
   if (resourceFee < 0n || fee < resourceFee + INCLUSION_FEE) throw sponsorRefused('fee-below-resources')
   if (outerFee(fee) > maxFee) throw sponsorRefused('fee-cap')
 }

@@ -4,7 +4,7 @@ import { placeholders, statement } from '#lib/db/built-query.ts'
 import { readClock } from '#lib/db/clock.ts'
 import { type Database, violatedConstraint } from '#lib/db/connection.ts'
 import { runLast } from '#lib/db/last-statements.ts'
-import { type RefusalReason, sponsorRefused } from '#lib/refusal/sponsor-refusal.ts'
+import { type RefusalReason, type SponsorRefusal, sponsorRefused } from '#lib/refusal/sponsor-refusal.ts'
 
 /** Limits per UTC day; amounts in stroops. */
 export interface QuotaLimits {
@@ -66,7 +66,7 @@ export const readQuotaDay = async (tx: Database): Promise<string> => quotaDay(ne
 export async function reserve(tx: Database, claim: Claim, limits: QuotaLimits, available: bigint): Promise<void> {
   const { account, bid, day, count, sponsor } = claim
   if (bid === 0n && count === 0) return
-  if (!(await hold(tx, claim, account, limits))) throw sponsorRefused(await exhausted(tx, claim, limits))
+  if (!(await hold(tx, claim, account, limits))) throw await exhausted(tx, claim, limits)
   for (const holder of sumsOf(claim)) {
     const limit = holder === CALLS ? limits.callsBudget : limits.dailyBudget
     await runLast(tx, sql`SELECT hold_budget(${holder}, ${day}, ${String(bid)}, ${count}, ${String(limit)})`)
@@ -134,10 +134,26 @@ export async function releaseCounts(tx: Database, claims: readonly RunClaim[]): 
 
 const isOf = ({ account, day }: Pick<Claim, 'account' | 'day'>) => and(eq(quotas.account, account), eq(quotas.day, day))
 
-/** Determines which of an account's two limits is reached, only for the text of the refusal. */
-async function exhausted(tx: Database, claim: Claim, limits: QuotaLimits): Promise<RefusalReason> {
-  const [row] = await tx.select({ count: quotas.count }).from(quotas).where(isOf(claim))
-  return (row?.count ?? 0) + claim.count > limits.transfersPerAccount ? 'quota-transfers' : 'quota-stroops'
+/** What an account has used of its limits on a day (YYYY-MM-DD, UTC), with what is reserved, and when they begin anew. */
+export async function readUsage(db: Database, of: Pick<Claim, 'account' | 'day'>, limits: QuotaLimits) {
+  const stroops = sql<bigint>`${quotas.used} + ${quotas.held}`.mapWith(quotas.used)
+  const [row] = await db.select({ count: quotas.count, stroops }).from(quotas).where(isOf(of))
+  return {
+    transfers: { used: row?.count ?? 0, limit: limits.transfersPerAccount },
+    stroops: { used: String(row?.stroops ?? 0n), limit: String(limits.stroopsPerAccount) },
+    resetsAt: new Date(Date.parse(of.day) + DAY_MS).toISOString(),
+  }
+}
+
+const DAY_MS = 86_400_000
+
+/** The refusal for the one of an account's two limits that is reached. */
+async function exhausted(tx: Database, claim: Claim, limits: QuotaLimits): Promise<SponsorRefusal> {
+  const { transfers, stroops, resetsAt } = await readUsage(tx, claim, limits)
+  const isCount = transfers.used + claim.count > transfers.limit
+  const { used, limit } = isCount ? transfers : stroops
+  const details = { used: String(used), limit: String(limit), resetsAt }
+  return sponsorRefused(isCount ? 'quota-transfers' : 'quota-stroops', { details })
 }
 
 /** Replaces a reservation with the cost of the transfer, and returns its `count`, in the SQL transaction that ends the transfer. */

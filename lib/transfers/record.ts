@@ -11,7 +11,7 @@ import type { SignedCall } from '#lib/wallet/transaction.ts'
 import type { CallRules } from './call-table.ts'
 import type { FeeBump } from './fee-bump.ts'
 import type { LineId } from './line.ts'
-import { linkPayout } from './payout-link.ts'
+import { linkPayout, payoutUnfit } from './payout-link.ts'
 import type { Intent } from './policy.ts'
 import { claimOf, type QuotaLimits, quotaDay, refuseExhausted, reserve } from './quota.ts'
 import {
@@ -99,7 +99,7 @@ export function recordTransfer(db: Database, proposal: Proposal, sponsorship: Sp
     // A rival claims no payout by itself.
     const claims = recording.kind === 'begun' || payoutId !== undefined
     const transfer = claims ? await linkPayout(tx, recording.transfer, { payoutId }, now) : recording.transfer
-    if (!transfer) throw sponsorRefused('payout')
+    if (!transfer) throw await payoutUnfit(tx, recording.transfer, { payoutId })
     await auditRecorded(tx, transfer, proposal)
     const count = recording.kind === 'begun' && transfer.kind !== 'delegated' ? 1 : 0
     await reserve(tx, { ...claimOf(transfer, count), bid: recording.extra }, limits, available)

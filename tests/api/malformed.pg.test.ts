@@ -58,6 +58,12 @@ const BROKEN: Sent[] = [
 /** Forgets how many requests the users have sent: these tests send more than a user may. */
 const forgetRequests = () => perProcess('request allowances', () => new Map()).clear()
 
+/** With the pay in clear text that no example shows. */
+const wholeExample = ({ id, body }: Operation) =>
+  id === 'createContractor' || id === 'changeContractor'
+    ? { ...body?.example, rate: { amount: '4200.5', currency: 'USDC' } }
+    : body?.example
+
 async function answersOf(operation: Operation): Promise<Set<string>> {
   forgetRequests()
   const { method, caller, body, query } = operation
@@ -70,10 +76,12 @@ async function answersOf(operation: Operation): Promise<Set<string>> {
     answers.add(String(answer.body.code))
     expect(String(answer.body.error)).not.toMatch(/Invalid|expected|received|undefined/)
   }
-  for (const corrupted of body ? corrupt(body.example) : []) await ask(path, { body: JSON.stringify(corrupted) ?? '' })
+  for (const corrupted of body ? corrupt(wholeExample(operation)) : [])
+    await ask(path, { body: JSON.stringify(corrupted) ?? '' })
   for (const broken of body ? BROKEN : []) await ask(path, broken)
   for (const name of Object.keys(query?.example ?? {})) {
     for (const text of TEXTS) await ask(`${path}?${new URLSearchParams({ [name]: text })}`, {})
+    await ask(`${path}?${name}s=1`, {})
   }
   const more = OF_ITS_OWN[operation.id]
   for (const [at, sent] of more?.() ?? []) await ask(at, sent)

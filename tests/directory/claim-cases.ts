@@ -1,16 +1,17 @@
+import type { UnfitReason } from '#lib/directory/payouts/unfit.ts'
 import type { RefusalReason } from '#lib/refusal/sponsor-refusal.ts'
 
-/** Payouts that a client may name but that do not fit its transfer. */
+/** Payouts that a client may name but that do not fit its transfer, and why. */
 export const CLAIM_CASES = (
   [
-    'unknown',
-    'no id',
-    'an empty string',
-    'of another organisation',
-    'of a draft',
-    'for another address',
-    'pending',
-    'paid',
-    'canceled',
-  ] as const
-).map((name) => ({ name, reason: 'payout' as const satisfies RefusalReason }))
+    ['unknown', 'unknown'],
+    ['no id', 'unknown'],
+    ['an empty string', 'unknown'],
+    ['of another organisation', 'unknown'],
+    ['of a draft', 'draft'],
+    ['for another address', 'other-recipient'],
+    ['pending', 'busy'],
+    ['paid', 'already-paid'],
+    ['canceled', 'canceled'],
+  ] as const satisfies [string, UnfitReason][]
+).map(([name, why]) => ({ name, why, reason: 'payout' as const satisfies RefusalReason }))

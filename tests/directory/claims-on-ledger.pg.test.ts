@@ -62,6 +62,21 @@ test('marks the payout of a transfer as pending, then as paid with the hash of t
   })
 })
 
+test('counts a transfer against the quota that GET /me shows, for each identity of the person', async () => {
+  const { post, wallet } = await prepare()
+  const joined = await service.sessionOf({ kind: 'idp', sub: `of ${wallet.address}`, issuer: 'https://login.example' })
+  const quotaSeenBy = async (session: string) => (await service.ask('GET', '/me', { session })).body.quota
+  expect(await quotaSeenBy(joined)).toBeUndefined()
+  await service.ask('POST', '/me/identities', { session: wallet.session, body: { session: joined } })
+  const before = await quotaSeenBy(wallet.session)
+  expect(before).toMatchObject({ transfers: { used: 0, limit: 500 }, stroops: { used: '0' } })
+  expect(await post()).toMatchObject({ status: 200 })
+  const after = await quotaSeenBy(wallet.session)
+  expect(after).toMatchObject({ transfers: { used: 1 }, stroops: { used: expect.stringMatching(/^[1-9]\d+$/) } })
+  expect(Date.parse(Object(after).resetsAt) % 86_400_000).toBe(0)
+  expect(await quotaSeenBy(joined)).toEqual(after)
+})
+
 test('activates contractors who registered since, and none while the ledger is unreachable', async () => {
   const wallet = await service.employ(1n)
   const employer = await openEmployer(service, wallet.address)
@@ -150,6 +165,7 @@ test('refuses a repeat that names another payout, and returns the one that the t
     body: {
       error: expect.stringContaining('do not build it again'),
       code: 'payout',
+      reason: 'other-payout',
       hash: paid.body.hash,
       status: 'succeeded',
       payoutId,
@@ -171,7 +187,10 @@ test('lets a repeat claim and settle the payout that it names if the transfer ha
   const paidAt = Date.now()
   await expect.poll(() => Date.now()).toBeGreaterThan(paidAt + 2_000)
   const later = await employer.prepare([payee])
-  expect(await post({ payoutId: later.payouts[0]?.id })).toMatchObject({ status: 422, body: { code: 'payout' } })
+  expect(await post({ payoutId: later.payouts[0]?.id })).toMatchObject({
+    status: 422,
+    body: { code: 'payout', reason: 'newer' },
+  })
   expect(await post({ payoutId: draft.payouts[0]?.id })).toEqual(paid)
   expect(await find(employer, draft)).toMatchObject({
     status: 'completed',
@@ -226,7 +245,10 @@ describe('payoutId', () => {
     const foreign = await prepare()
     expect(await post({ payoutId: foreign.batch.payouts[0]?.id })).toEqual({
       status: 422,
-      body: { error: 'sponsor refused: the payout does not fit the transfer', code: 'payout' },
+      body: {
+        error: expect.stringMatching(/^sponsor refused: the payout does not fit the transfer: the organisation of the/),
+        ...{ code: 'payout', reason: 'unknown' },
+      },
     })
     expect(await service.findTransfer(hash)).toBeUndefined()
     const entries = await service.db.select().from(auditLog).where(eq(auditLog.subjectId, hash))

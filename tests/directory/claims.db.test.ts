@@ -5,6 +5,7 @@ import { transfers } from '#drizzle/schema/transfers.ts'
 import { identityRow, insertRows } from '#lib/cli/seed/rows.ts'
 import { transact } from '#lib/db/connection.ts'
 import type { BatchWithPayouts } from '#lib/directory/batches/batches.ts'
+import { UNFIT } from '#lib/directory/payouts/unfit.ts'
 import type { Decision, LedgerRecord } from '#lib/transfers/decide.ts'
 import { findEnvelopes, type Transfer } from '#lib/transfers/rows.ts'
 import { settlePayout } from '#lib/transfers/settle.ts'
@@ -15,7 +16,6 @@ import type { TestService } from '../support/test-service.ts'
 import { limits, PLENTY, recordNamed, settleNamed, transferNamed } from '../transfers/quota-cases.ts'
 import { readQuotas } from '../transfers/quota-ledger.ts'
 import { FAILURE, SUCCESS } from '../transfers/records.ts'
-import { expectRefusal } from '../transfers/refused.ts'
 import { findContradictions } from './bookkeeping.ts'
 import { CLAIM_CASES } from './claim-cases.ts'
 
@@ -135,7 +135,7 @@ describe('a payout that the client names', () => {
     expect((await record(ada, payee, { payoutId })).payout).toBe(payoutId)
   })
 
-  test.each(CLAIM_CASES)('is refused without storing anything if it is $name', async ({ name, reason }) => {
+  test.each(CLAIM_CASES)('is refused without storing anything if it is $name', async ({ name, why }) => {
     const [ada, eve] = [await employ(), await employ()]
     const payee = await ada.engage('payee')
     const id = (batch: BatchWithPayouts) => batch.payouts[0]?.id ?? ''
@@ -166,7 +166,12 @@ describe('a payout that the client names', () => {
     }
     const payoutId = await payoutIds[name]()
     const before = await snapshot()
-    await expectRefusal(() => record(ada, payee, { payoutId }), reason)
+    const paidBy = why === 'already-paid' ? { hash: expect.any(String) } : {}
+    await expect(record(ada, payee, { payoutId })).rejects.toMatchObject({
+      reason: 'payout',
+      message: expect.stringContaining(UNFIT[why]),
+      details: { reason: why, ...paidBy },
+    })
     expect(await snapshot()).toEqual(before)
   })
 
@@ -183,7 +188,8 @@ describe('a payout that the client names', () => {
     const payee = await ada.engage('payee')
     const batch = await ada.prepare([payee])
     const account = pair('a wallet from elsewhere').publicKey()
-    await expectRefusal(() => record(ada, payee, { payoutId: batch.payouts[0]?.id, account }), 'payout')
+    const refused = record(ada, payee, { payoutId: batch.payouts[0]?.id, account })
+    await expect(refused).rejects.toMatchObject({ reason: 'payout', details: { reason: 'unknown' } })
   })
 })
 

@@ -56,8 +56,8 @@ test('imports valid rows, and reports the error of each invalid one', async () =
       { ...fixed, name: 'Dot', status: 'invited' },
     ],
     errors: [
-      { row: 2, reason: 'name required' },
-      { row: 4, reason: 'email must be an email address' },
+      { row: 2, code: 'name-required', reason: 'name required' },
+      { row: 4, code: 'email-invalid', reason: 'email must be an email address' },
     ],
   })
   expect(service.ledger.requests).toEqual([2])
@@ -97,12 +97,12 @@ test('accepts the first valid row of several with the same email or address', as
   ])
   expect(imported(answer, 'name')).toEqual(['a', 'c', 'h'])
   expect(answer.body.errors).toEqual([
-    { row: 1, reason: 'amount must be a positive decimal with at most 7 decimals' },
-    { row: 3, reason: 'another contractor has this email' },
-    { row: 5, reason: 'another contractor has this address' },
-    { row: 6, reason: 'another contractor has this email' },
-    { row: 7, reason: 'another contractor has this address' },
-    { row: 8, reason: 'another contractor has this address' },
+    { row: 1, code: 'amount-invalid', reason: 'amount must be a positive decimal with at most 7 decimals' },
+    { row: 3, code: 'email-taken', reason: 'another contractor has this email' },
+    { row: 5, code: 'address-taken', reason: 'another contractor has this address' },
+    { row: 6, code: 'email-taken', reason: 'another contractor has this email' },
+    { row: 7, code: 'address-taken', reason: 'another contractor has this address' },
+    { row: 8, code: 'address-taken', reason: 'another contractor has this address' },
   ])
 })
 

@@ -51,6 +51,17 @@ describe('GET /contractors', () => {
     expect((await service.ask('GET', `/contractors?${query}`, { session })).status).toBe(400)
   })
 
+  test.each(['/contractors', '/batches', '/payouts'])(
+    'responds 400 to a parameter that %s does not have, and names it',
+    async (path) => {
+      const answer = await service.ask('GET', `${path}?stauts=ready&limit=1&page=2`, { session })
+      expect([answer.status, answer.body]).toEqual([
+        400,
+        { error: 'unknown query parameter: stauts, page', code: 'query-unknown' },
+      ])
+    },
+  )
+
   test('counts the filtered list on every page if a limit is given', async () => {
     const total = ({ headers }: Answer) => headers.get('x-total-count')
     const first = await service.ask('GET', '/contractors?limit=2&status=invited', { session })

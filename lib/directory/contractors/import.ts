@@ -4,7 +4,7 @@ import { recordAudit } from '#lib/db/audit-log.ts'
 import { type Database, transactFor } from '#lib/db/connection.ts'
 import { ROWS_AT_ONCE } from '#lib/db/parts.ts'
 import { takeTurn } from '#lib/http/fairness.ts'
-import { describeIssue } from '#lib/http/parsing.ts'
+import { codeOf, describeIssue } from '#lib/http/parsing.ts'
 import type { EmployerContext } from '../context.ts'
 import { refuseDissolved } from '../organisations.ts'
 import type { Employer } from '../users.ts'
@@ -34,14 +34,14 @@ export async function importContractors(
     accounts,
     valid.map(({ input }) => input.address),
   )
-  const errors = parsed.flatMap(({ row, reason }) => (reason === undefined ? [] : [{ row, reason }]))
+  const errors = parsed.flatMap(({ row, problem }) => (problem === undefined ? [] : [{ row, ...problem }]))
   const importing = transactFor(db, employer.organisation, async (tx) => {
     const drafts = await mapInTurns(valid, ({ input }) => contractorRowOf(employer, input, viewingKeys, now))
     const inserted = await insertUpTo(tx, drafts, await remainingCapacity(tx, employer))
-    const reasons = await findReasons(tx, employer, drafts, inserted)
+    const problems = await findProblems(tx, employer, drafts, inserted)
     const rejected = valid.flatMap(({ row }, index) => {
-      const reason = reasons.get(drafts[index]?.id ?? '')
-      return reason === undefined ? [] : [{ row, reason }]
+      const problem = problems.get(drafts[index]?.id ?? '')
+      return problem === undefined ? [] : [{ row, ...problem }]
     })
     const imported = drafts.flatMap(({ id }) => inserted.get(id) ?? [])
     await recordAudit(tx, now, ...imported.map((contractor) => creationEntry(employer, contractor)))
@@ -56,14 +56,18 @@ export async function importContractors(
 interface ValidRow {
   row: number
   input: NewContractor
-  reason?: undefined
+  problem?: undefined
 }
 
-function parseRow(value: unknown, row: number): ValidRow | { row: number; input?: undefined; reason: string } {
-  const parsed = contractorRow.safeParse(value)
+/** Why a row was not imported: the code that a single contractor would be refused with, and a text. */
+type RowProblem = Omit<Import['errors'][number], 'row'>
+
+function parseRow(value: unknown, row: number): ValidRow | { row: number; input?: undefined; problem: RowProblem } {
+  const parsed = contractorRow.safeParse(value, { reportInput: true })
   if (!parsed.success) {
     const [issue] = parsed.error.issues
-    return { row, reason: issue ? describeIssue(issue) : 'invalid' }
+    if (!issue) throw parsed.error
+    return { row, problem: { code: codeOf(issue), reason: describeIssue(issue) } }
   }
   const { amount, ...fields } = parsed.data
   return { row, input: { ...fields, ...(amount !== undefined && { rate: { amount, currency: 'USDC' } }) } }
@@ -88,15 +92,15 @@ async function insertUpTo(
 }
 
 /** Why rows were not inserted, by id: another contractor or an earlier row has the email or address, or the limit. */
-async function findReasons(
+async function findProblems(
   tx: Database,
   { organisation }: Employer,
   drafts: readonly Draft[],
   inserted: ReadonlyMap<string, ContractorRow>,
-): Promise<Map<string, string>> {
-  const reasons = new Map<string, string>()
+): Promise<Map<string, RowProblem>> {
+  const problems = new Map<string, RowProblem>()
   const skipped = drafts.filter(({ id }) => !inserted.has(id))
-  if (skipped.length === 0) return reasons
+  if (skipped.length === 0) return problems
   const { id, emailFolded, address } = contractors
   const emails = skipped.flatMap((draft) => draft.emailFolded ?? [])
   const addresses = skipped.flatMap((draft) => draft.address ?? [])
@@ -109,10 +113,11 @@ async function findReasons(
   for (const draft of drafts) {
     const isTaken = (value: string | undefined) => value !== undefined && conflicts.has(value)
     if (inserted.has(draft.id)) conflicts.add(draft.emailFolded ?? null).add(draft.address ?? null)
-    else if (isTaken(draft.emailFolded)) reasons.set(draft.id, SAME_EMAIL)
-    else reasons.set(draft.id, isTaken(draft.address) ? SAME_ADDRESS : FULL)
+    else if (isTaken(draft.emailFolded)) problems.set(draft.id, { code: 'email-taken', reason: SAME_EMAIL })
+    else if (isTaken(draft.address)) problems.set(draft.id, { code: 'address-taken', reason: SAME_ADDRESS })
+    else problems.set(draft.id, { code: 'contractors-full', reason: FULL })
   }
-  return reasons
+  return problems
 }
 
 /** The number of rows that can be converted in a few milliseconds. */

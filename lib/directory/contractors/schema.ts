@@ -141,7 +141,13 @@ export function presentContractor(row: ContractorRow): Contractor {
 
 export const importShape = z.object({
   imported: z.array(contractorShape),
-  errors: z.array(z.object({ row: z.int().meta({ description: 'counts from 1' }), reason: z.string() })),
+  errors: z.array(
+    z.object({
+      row: z.int().meta({ description: 'counts from 1' }),
+      code: z.string().meta({ description: 'the code of the refusal of a single contractor', 'x-extension': true }),
+      reason: z.string(),
+    }),
+  ),
 })
 export type Import = z.output<typeof importShape>
 
