@@ -56,6 +56,28 @@ test('accepts an invite with an email in any script, and shows the next steps', 
   expect(await findFaults(page, DESKTOP, PHONE, NARROWEST)).toEqual([])
 })
 
+test('offers only what can accept an invite, and says what comes next', async ({ page }) => {
+  const wallet = page.getByRole('button', { name: 'Accept with Freighter' })
+  const email = page.getByRole('textbox', { name: 'Accept with your email' })
+  for (const [contractor, byEmail, byWallet, next] of [
+    [{ name: 'Email', email: 'only@example.com' }, 1, 0, 'Afterwards you add the wallet'],
+    [
+      { name: 'Both', email: 'both@example.com', address: Keypair.random().publicKey() },
+      1,
+      1,
+      'the account that you gave your employer',
+    ],
+    [{ name: 'Wallet', address: Keypair.random().publicKey() }, 0, 1, 'the account that you gave your employer'],
+    [{ name: 'Neither' }, 1, 1, 'paid to its account'],
+  ] as const) {
+    await openInteractive(page, await invite(contractor))
+    await expect(email).toHaveCount(byEmail)
+    await expect(wallet).toHaveCount(byWallet)
+    await expect(page.getByRole('main')).toContainText(next)
+    expect(await findFaults(page, DESKTOP, NARROWEST)).toEqual([])
+  }
+})
+
 test('adds a wallet to the contractor who accepted by email, at any later time', async ({ page }) => {
   const key = Keypair.random()
   await installFreighter(page, key)

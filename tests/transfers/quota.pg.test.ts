@@ -126,13 +126,16 @@ describe.each(['PostgreSQL', 'Vercel', 'PGlite'])('%s', (name) => {
   test.each([
     ['quota-transfers', { transfersPerAccount: 2 }, { used: '2', limit: '2' }],
     ['quota-stroops', { stroopsPerAccount: 2n * BID + 1n }, { used: String(2n * BID), limit: String(2n * BID + 1n) }],
-  ] as const)('names what an account has used, its limit, and when that begins anew: %s', async (reason, given, used) => {
-    const ofPayer = (name: string) =>
-      recordNamed(db, transferNamed(name, { quotaAccount: 'payer' }), { ...limits, ...given }, PLENTY)
-    for (const name of ['1', '2']) await ofPayer(name)
-    const details = { ...used, resetsAt: '2026-05-02T00:00:00.000Z' }
-    await expect(ofPayer('3')).rejects.toMatchObject({ reason, details })
-  })
+  ] as const)(
+    'names what an account has used, its limit, and when that begins anew: %s',
+    async (reason, given, used) => {
+      const ofPayer = (name: string) =>
+        recordNamed(db, transferNamed(name, { quotaAccount: 'payer' }), { ...limits, ...given }, PLENTY)
+      for (const name of ['1', '2']) await ofPayer(name)
+      const details = { ...used, resetsAt: '2026-05-02T00:00:00.000Z' }
+      await expect(ofPayer('3')).rejects.toMatchObject({ reason, details })
+    },
+  )
 
   test('continues payments and delegations once registrations and merges have used up their budget', async () => {
     const given = { ...limits, callsBudget: BID }

@@ -13,6 +13,8 @@ interface AcceptInviteProps {
   problem: string
   /** whether to choose another account at the identity provider */
   choosesAccount: boolean
+  /** with what the invite can be accepted, and whether only with the account that the employer has entered */
+  ways: { email: boolean; wallet: boolean; namesAccount: boolean }
   /** the description of the invite */
   children: ReactNode
 }
@@ -23,7 +25,7 @@ type Way = 'email' | 'wallet'
 type State = Attempt & { by: Way }
 
 /** Accepts the invite with an email or wallet session. The page then shows the next steps. */
-export function AcceptInvite({ token, email, problem, choosesAccount, children }: AcceptInviteProps) {
+export function AcceptInvite({ token, email: offered, problem, choosesAccount, ways, children }: AcceptInviteProps) {
   const router = useRouter()
   const [state, setState] = useState<State>({ name: 'open', by: 'email', problem, lacksWallet: false })
 
@@ -52,6 +54,7 @@ export function AcceptInvite({ token, email, problem, choosesAccount, children }
     void accept('email', 'Signing in …', () => signInByEmail(address))
   }
 
+  const email = ways.email ? offered : undefined
   const isWorking = state.name === 'working'
   const progressOf = (way: Way): Attempt =>
     state.by === way ? state : { name: 'open', problem: '', lacksWallet: false }
@@ -90,23 +93,34 @@ export function AcceptInvite({ token, email, problem, choosesAccount, children }
             there.
           </p>
         )}
-        <div>
-          <p className="mb-1.5 font-medium">Accept with your wallet</p>
-          <button
-            type="button"
-            disabled={isWorking}
-            className={email === 'form' || email === 'provider' ? SECONDARY : PRIMARY}
-            onClick={() =>
-              accept('wallet', 'Waiting for the wallet …', async () => (await signInWithFreighter()).session)
-            }
-          >
-            Accept with Freighter
-          </button>
-          <Progress {...progressOf('wallet')} canUseEmail={email !== 'none'} />
-          <p className="mt-1.5 text-[0.8125rem] text-faint">
-            The wallet signs a challenge, which moves no funds. You are paid to its account.
+        {ways.wallet ? (
+          <div>
+            <p className="mb-1.5 font-medium">Accept with your wallet</p>
+            <button
+              type="button"
+              disabled={isWorking}
+              className={email === 'form' || email === 'provider' ? SECONDARY : PRIMARY}
+              onClick={() =>
+                accept('wallet', 'Waiting for the wallet …', async () => (await signInWithFreighter()).session)
+              }
+            >
+              Accept with Freighter
+            </button>
+            <Progress {...progressOf('wallet')} canUseEmail={email !== undefined && email !== 'none'} />
+            <p className="mt-1.5 text-[0.8125rem] text-faint">
+              The wallet signs a challenge, which moves no funds.{' '}
+              {ways.namesAccount
+                ? 'Use the account that you gave your employer: you are paid to it.'
+                : 'You are paid to its account.'}
+            </p>
+          </div>
+        ) : (
+          <p className="text-soft">
+            {email === 'none' &&
+              'This service has no sign-in by email: ask your employer for an invite to your wallet. '}
+            {email !== 'none' && 'Afterwards you add the wallet that you are paid to.'}
           </p>
-        </div>
+        )}
       </div>
       <p className="mt-8 border-t border-line pt-4 text-[0.8125rem] text-faint">
         If you did not expect this, close the page: nothing happens unless you accept.

@@ -38,7 +38,7 @@ export default async function InvitePage({ params, searchParams }: PageProps<'/i
   const { token } = await params
   const invite = await findInvite(await directoryContext(running), token)
   if (!invite) return missing(<NoInvite />)
-  const { company, invited, expiresAt, accepted } = invite
+  const { company, invited, ways, expiresAt, accepted } = invite
   const end = expiresAt.toISOString()
   const { provider, testIssuer, network, token: contract } = settings
   const { problem } = await readQuery(searchParams)
@@ -65,7 +65,7 @@ export default async function InvitePage({ params, searchParams }: PageProps<'/i
   }
   return (
     <InviteCard title={title}>
-      <AcceptInvite {...signIn}>
+      <AcceptInvite {...signIn} ways={ways}>
         <p className="text-base text-soft">
           You are invited to be paid as a contractor. Your pay stays between you and your employer: the amount is
           encrypted on the ledger.

@@ -85,6 +85,8 @@ interface Invite {
   company: string | undefined
   /** the invited email, masked, or the invited name without one */
   invited: string
+  /** with what it can be accepted: what its record has, or either if that has neither; and whether it names the account */
+  ways: { email: boolean; wallet: boolean; namesAccount: boolean }
   expiresAt: Date
   /** the contractor's record once the invite is accepted, and whether it has an account */
   accepted: { contractor: string; status: ContractorStatus; hasAccount: boolean } | undefined
@@ -114,6 +116,11 @@ export async function findInvite({ db, settings, now }: DirectoryContext, token:
   return {
     company: await chosenName(db, organisation),
     invited: email === null ? person : maskEmail(email),
+    ways: {
+      email: email !== null || address === null,
+      wallet: address !== null || email === null,
+      namesAccount: address !== null,
+    },
     expiresAt,
     accepted: acceptedAt === null ? undefined : { contractor: name.contractor, status, hasAccount: address !== null },
   }
