@@ -20,7 +20,7 @@ import { DELEGATION_OPTIONS, DELEGATION_USAGE, delegationCommands, notesOf } fro
 import { describeMoment, explainDisclosure } from './client/disclosure.ts'
 import { answerRequest } from './client/disclosure-answer.ts'
 import { NETWORK_OPTIONS, NETWORK_USAGE, openNetworkOf } from './client/network-options.ts'
-import { type ClientNetwork, enrol, requireFriendbot, sendAndWait } from './client/participants.ts'
+import { type ClientNetwork, enrol, registerHolder, requireFriendbot, sendAndWait } from './client/participants.ts'
 import { makeStatement } from './client/statements.ts'
 import { connectWallet, homeOf, signInWithWallet } from './client/wallet-session.ts'
 import { need, type Outcome, runCommands, type Values } from './process/command.ts'
@@ -29,6 +29,7 @@ import { print, printMessage } from './process/output.ts'
 const USAGE = `Usage: npm run -s wallet -- <command> [options]
 
   new                                   a new account, funded and registered; prints its secret key
+  register --secret S…                  registers your own account with the token; the service pays the fee
   address  --secret S…                  its G-address
   session  --secret S…                  signs in with SEP-10; prints the session token
   balance  --secret S…                  what it can spend, and what it has received and not merged (test USDC)
@@ -83,6 +84,12 @@ const COMMANDS: Record<string, (given: Given) => Promise<string | Outcome>> = {
       print(signer.secret())
       await enrol(requireFriendbot(network), signer, sponsored(given, network, signer))
       return ''
+    }),
+  register: (given) =>
+    proving(given, async (network) => {
+      const signer = signerOf(given)
+      await registerHolder(network, signer, sponsored(given, network, signer))
+      return `${signer.publicKey()} is registered: it can be paid`
     }),
   address: async (given) => signerOf(given).publicKey(),
   session: async (given) => await signInWithWallet(given.service, signerOf(given), homeOf(given)),

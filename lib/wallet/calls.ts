@@ -1,6 +1,5 @@
 import { type Keypair, xdr } from '@stellar/stellar-sdk'
-import type { ConfidentialAccount } from './account.ts'
-import { readParties } from './account.ts'
+import { type ConfidentialAccount, readConfidentialAccount, readParties } from './account.ts'
 import { type Balance, merge } from './balance.ts'
 import { checkAmount, commit, type Opening } from './commitment.ts'
 import type { Deployment, TokenOnNetwork } from './deployment.ts'
@@ -26,15 +25,17 @@ import {
   type SignedCall,
   signCall,
 } from './transaction.ts'
+import { WalletError } from './wallet-error.ts'
 
 /** A signed call and the sender's opening after it. Store it before submitting, or the wallet must synchronise. */
 export type SignedSpending = SignedCall & { next: Opening }
 
 /**
  * Registers the holder's keys in the token under an auditor of the registry. They cannot be changed afterwards, so the signer
- * signs the key-derivation message again, and nothing is registered unless it yields the same keys.
- * @throws WalletError `signer-not-deterministic`; `would-fail` with contract error 3500 if already registered, 3301 for an
- *   unknown auditor
+ * signs the key-derivation message again, and nothing is registered unless it yields the same keys. Fails before it proves if the
+ * ledger would refuse it.
+ * @throws WalletError `signer-not-deterministic`, `no-account`, `already-registered`; `would-fail` with contract error 3301 for
+ *   an unknown auditor
  */
 export async function buildRegister(
   deployment: Deployment,
@@ -45,6 +46,11 @@ export async function buildRegister(
   const { token } = deployment
   await requireRepeatable(holder, token)
   const account = holder.address
+  await readSource(deployment, holder.signer, options)
+  if (await readConfidentialAccount(deployment.rpc, token, account)) {
+    const message = `${account} is registered with the token already: its keys cannot be changed`
+    throw new WalletError('already-registered', message, { contractError: 3500 })
+  }
   const { sk, vk, spendingKey, viewingKey } = holder.keys
   const payload = { y: spendingKey, pvk: viewingKey }
   const data = await proveCall(deployment, payload, {

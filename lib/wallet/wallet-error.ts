@@ -8,6 +8,8 @@ export type WalletErrorCode =
   | 'no-account'
   /** an account is not registered with the token */
   | 'not-registered'
+  /** the account is registered with the token already: its keys cannot be changed */
+  | 'already-registered'
   /** the account is registered with other confidential keys */
   | 'other-keys'
   /** the opening no longer matches the ledger: synchronise and try again */

@@ -16,6 +16,7 @@ const show = (application: string | undefined) =>
       contract: undefined,
       application,
       isLocal: false,
+      service: 'https://pay.example',
     }),
   )
 

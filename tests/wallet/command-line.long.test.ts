@@ -1,7 +1,8 @@
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import { Keypair } from '@stellar/stellar-sdk'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
+import { startTestLedger } from '../support/test-ledger.ts'
 
 const run = promisify(execFile)
 const wallet = (...args: string[]) => run(process.execPath, ['lib/cli/wallet.ts', ...args])
@@ -23,4 +24,23 @@ test('the wallet command names the missing option', async () => {
     code: 1,
     stderr: expect.stringMatching(/^--secret is missing/),
   })
+})
+
+test('the wallet command registers an account of one’s own, once', async () => {
+  const ledger = await startTestLedger({ closeMs: 200 })
+  onTestFinished(() => ledger.close())
+  const signer = Keypair.random()
+  await fetch(`${ledger.devnet.friendbotUrl}?addr=${signer.publicKey()}`)
+  const network = `${ledger.devnet.url}/deployment.json`
+  const register = (key: Keypair) => {
+    const where = ['--network', network, '--service', 'http://127.0.0.1:1']
+    return run(process.execPath, ['lib/cli/wallet.ts', 'register', '--secret', key.secret(), ...where], {
+      env: { ...process.env, DEVNET_PROOFS: 'stand-in' },
+    })
+  }
+  expect((await register(signer)).stdout).toBe(`${signer.publicKey()} is registered: it can be paid\n`)
+  await expect(register(signer)).rejects.toMatchObject({
+    stderr: expect.stringContaining('is registered with the token already: its keys cannot be changed'),
+  })
+  await expect(register(Keypair.random())).rejects.toMatchObject({ stderr: expect.stringContaining('fund it first') })
 })

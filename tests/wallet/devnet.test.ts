@@ -149,7 +149,7 @@ describe('on a ledger', () => {
 
   test('a second registration and an unknown auditor fail with the contract error', async () => {
     const again = await errorOf(buildRegister(deployment, employer, { auditorId: 0 }))
-    expect(again).toMatchObject({ code: 'would-fail', contractError: 3500 })
+    expect(again).toMatchObject({ code: 'already-registered', contractError: 3500 })
     const other = openHolder(keypair('other'), deployment.token)
     await fetch(`${devnet.friendbotUrl}?addr=${address(other)}`)
     const unknown = await errorOf(buildRegister(deployment, other, { auditorId: 9 }))

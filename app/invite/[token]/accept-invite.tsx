@@ -3,7 +3,7 @@
 import { useRouter } from 'next/navigation'
 import { type FormEvent, type ReactNode, useState } from 'react'
 import { acceptInvite, beginProviderSignIn, type EmailSignIn, signInByEmail } from './invite-requests.ts'
-import { type Attempt, EmailField, failed, PRIMARY, Progress, SECONDARY } from './sign-in-parts.tsx'
+import { type Attempt, EmailField, failed, NeedsComputer, PRIMARY, Progress, SECONDARY } from './sign-in-parts.tsx'
 import { signInWithFreighter } from './wallet-sign-in.ts'
 
 interface AcceptInviteProps {
@@ -107,6 +107,7 @@ export function AcceptInvite({ token, email: offered, problem, choosesAccount, w
               Accept with Freighter
             </button>
             <Progress {...progressOf('wallet')} canUseEmail={email !== undefined && email !== 'none'} />
+            <NeedsComputer canUseEmail={email !== undefined && email !== 'none'} />
             <p className="mt-1.5 text-[0.8125rem] text-faint">
               The wallet signs a challenge, which moves no funds.{' '}
               {ways.namesAccount

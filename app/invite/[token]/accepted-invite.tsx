@@ -14,11 +14,13 @@ interface AcceptedInviteProps extends AddWalletProps {
   /** the address of the employer's application, if the deployment has one */
   application: string | undefined
   isLocal: boolean
+  /** the base address of this service */
+  service: string
 }
 
 /** The contractor's next steps once the invite is accepted. */
 export function AcceptedInvite(props: AcceptedInviteProps) {
-  const { status, hasAccount, contract, application, isLocal, ...signIn } = props
+  const { status, hasAccount, contract, application, isLocal, service, ...signIn } = props
   const addsHere = !hasAccount && (signIn.email === 'form' || signIn.email === 'provider')
   const heading = useRef<HTMLHeadingElement>(null)
   // The form that had the focus has been removed.
@@ -61,15 +63,31 @@ export function AcceptedInvite(props: AcceptedInviteProps) {
       <details className="mt-4 text-soft">
         <summary className="w-fit py-0.5">Without an application</summary>
         <p className="mt-1">
-          <Command text="GET /api/payouts" /> lists your payments.
-          {isLocal && (
-            <>
-              {' '}
-              On this test network <Command text="npm run -s wallet -- new" /> creates a registered account, and{' '}
-              <Command text="npm run -s wallet -- balance" /> shows its balance.
-            </>
-          )}
+          The command line of this project does the same with your own account. Its key stays on your computer, and the
+          service pays the fees.
         </p>
+        <ul className="mt-2 space-y-1.5">
+          {status !== 'ready' && (
+            <li>
+              <Command text={`npm run -s wallet -- register --secret S… --service ${service}`} /> registers it
+            </li>
+          )}
+          <li>
+            <Command text={`npm run -s wallet -- merge --secret S… --service ${service}`} /> makes spendable what it has
+            received
+          </li>
+          <li>
+            <Command text="npm run -s wallet -- statement --secret S…" /> lists every payment with its amount
+          </li>
+          <li>
+            <Command text="GET /api/payouts" /> lists your payments without amounts
+          </li>
+        </ul>
+        {!isLocal && (
+          <p className="mt-2">
+            Add <Command text="--network FILE_OR_URL" /> with the deployment document of the token.
+          </p>
+        )}
       </details>
       <CopyListener />
     </section>

@@ -3,7 +3,7 @@
 import { useRouter } from 'next/navigation'
 import { type FormEvent, useState } from 'react'
 import { addWallet, beginProviderSignIn, type EmailSignIn, signInByEmail } from './invite-requests.ts'
-import { type Attempt, EmailField, failed, PRIMARY, Progress } from './sign-in-parts.tsx'
+import { type Attempt, EmailField, failed, NeedsComputer, PRIMARY, Progress } from './sign-in-parts.tsx'
 import { signInWithFreighter } from './wallet-sign-in.ts'
 
 export interface AddWalletProps {
@@ -55,6 +55,7 @@ export function AddWallet({ token, contractor, email, problem, choosesAccount }:
     <form onSubmit={submit} className="mt-2">
       {email === 'form' ? <EmailField label="The email that you accepted with">{button}</EmailField> : button}
       <Progress {...state} canUseEmail={false} />
+      <NeedsComputer />
       <p className="mt-1.5 text-[0.8125rem] text-soft">
         The wallet signs a challenge, which moves no funds
         {email === 'provider' && ', and then you sign in with your email once more'}.

@@ -59,6 +59,7 @@ export default async function InvitePage({ params, searchParams }: PageProps<'/i
           contract={contract}
           application={settings.frontendUrl}
           isLocal={network.name === 'local'}
+          service={settings.publicUrl}
         />
       </InviteCard>
     )

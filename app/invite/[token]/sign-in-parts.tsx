@@ -36,6 +36,16 @@ export function EmailField({ label, children }: { label: string; children: React
   )
 }
 
+/** What a phone needs to know before its user taps a button for a wallet. */
+export function NeedsComputer({ canUseEmail = false }: { canUseEmail?: boolean }) {
+  return (
+    <p className="mt-1.5 hidden text-[0.8125rem] text-soft pointer-coarse:block">
+      Freighter is an extension of desktop browsers: open this link on a computer
+      {canUseEmail && ', or accept with your email here and add the wallet later'}.
+    </p>
+  )
+}
+
 /** The progress or the problem, shown below the button that was clicked. */
 export function Progress({ canUseEmail, ...attempt }: Attempt & { canUseEmail: boolean }) {
   const problem = attempt.name === 'open' ? attempt.problem : ''
