@@ -187,8 +187,9 @@ function sponsored(given: Given, network: ClientNetwork, signer: Keypair): Submi
       return await sponsorCall(await connectWallet(given.service, signer, homeOf(given)), signedXdr, network.rpc)
     } catch (error) {
       // The account pays the fee itself only if there is no service, or if it sponsors no calls.
-      const reason = error instanceof TypeError ? 'no service responds' : 'the service sponsors no calls'
-      if (!(error instanceof TypeError) && !(error instanceof PayrollError && error.status === 501)) throw error
+      const { code, status } = error instanceof PayrollError ? error : {}
+      if (code !== 'network' && status !== 501) throw error
+      const reason = code === 'network' ? 'no service responds' : 'the service sponsors no calls'
       printMessage(`${reason}: the account pays the fee itself`)
       return await sendAndWait(network, signedXdr)
     }
@@ -208,8 +209,7 @@ await runCommands({
   usage: USAGE,
   options: OPTIONS,
   explain: (error, { network, service }) => {
-    // Fetch throws a TypeError whose cause has the code of the broken connection.
-    const isBroken = error instanceof TypeError && error.cause instanceof Error && 'code' in error.cause
+    const isBroken = error instanceof PayrollError && error.code === 'network'
     if (!isBroken) return explainDisclosure(error)
     return `${error.message}\nNothing answers at ${network} or ${service}: --network and --service name others.`
   },

@@ -1,4 +1,3 @@
-import type { Barretenberg } from '@aztec/bb.js'
 import { ProverError } from './prover-error.ts'
 
 /**
@@ -29,13 +28,25 @@ export interface BackendOptions {
   pages?: number
 }
 
+/** What the provers use of bb.js, whose own types need those of Node. Keys are passed as its RawBuffer. */
+export interface HonkApi {
+  getNumThreads(): Promise<number>
+  acirGetCircuitSizes(acir: Uint8Array, recursive: boolean, honkRecursion: boolean): Promise<[number, number]>
+  acirProveUltraKeccakHonk(acir: Uint8Array, witness: Uint8Array): Promise<Uint8Array>
+  acirVerifyUltraKeccakHonk(proof: Uint8Array, key: Uint8Array): Promise<boolean>
+  acirWriteVkUltraKeccakHonk(acir: Uint8Array): Promise<Uint8Array>
+  acirProveUltraKeccakZKHonk(acir: Uint8Array, witness: Uint8Array): Promise<Uint8Array>
+  acirVerifyUltraKeccakZKHonk(proof: Uint8Array, key: Uint8Array): Promise<boolean>
+  acirWriteVkUltraKeccakZKHonk(acir: Uint8Array): Promise<Uint8Array>
+}
+
 /** One shared instance of bb.js: a worker with 200 MB, loaded for the first task. */
 export interface Backend {
   /**
    * Runs one task at a time. If a task fails or hangs, its instance is dropped, since the memory may be damaged, and
    * the next task loads another.
    */
-  run<T>(task: (api: Barretenberg) => Promise<T>): Promise<T>
+  run<T>(task: (api: HonkApi) => Promise<T>): Promise<T>
   /** Ends the worker, which otherwise keeps the process alive. Running, waiting and later tasks reject. */
   destroy(): Promise<void>
 }
@@ -45,7 +56,7 @@ export function openBackend(options: BackendOptions): Backend {
   let last: Promise<unknown> = Promise.resolve()
   let isDestroyed = false
 
-  async function runNow<T>(task: (api: Barretenberg) => Promise<T>): Promise<T> {
+  async function runNow<T>(task: (api: HonkApi) => Promise<T>): Promise<T> {
     if (isDestroyed) throw new ProverError('failed', ENDED)
     loaded ??= load(options)
     const instance = loaded
@@ -76,8 +87,11 @@ export function openBackend(options: BackendOptions): Backend {
 const ENDED = 'the prover was ended'
 const ignore = () => undefined
 
+/** An instance of bb.js with its reference string. */
+type OpenApi = HonkApi & { destroy(): Promise<void> }
+
 interface Instance {
-  api: Promise<Barretenberg>
+  api: Promise<OpenApi>
   /** Aborted when the worker ends; the reason is the fault. */
   ended: AbortSignal
   end(): Promise<void>
@@ -87,7 +101,7 @@ interface Instance {
  * Runs a task that rejects when the worker ends. The listener is removed with the task: a race against a promise that
  * lives as long as the worker would keep the result of every task in memory.
  */
-async function runOn<T>({ api, ended }: Instance, task: (api: Barretenberg) => Promise<T>): Promise<T> {
+async function runOn<T>({ api, ended }: Instance, task: (api: HonkApi) => Promise<T>): Promise<T> {
   const end = Promise.withResolvers<never>()
   const reject = () => end.reject(ended.reason)
   ended.addEventListener('abort', reject)
@@ -117,7 +131,7 @@ function load(options: BackendOptions): Instance {
 
 function start(options: BackendOptions, ended: AbortSignal, fail: (reason: string) => void) {
   let worker: { terminate(): Promise<void> } | undefined
-  const open = async (): Promise<Barretenberg> => {
+  const open = async (): Promise<OpenApi> => {
     const { threads, pages, watchWorker } = options
     const { g1, g2 } = await options.referenceString()
     const bb = await import(/* webpackIgnore: true */ /* turbopackIgnore: true */ '@aztec/bb.js')

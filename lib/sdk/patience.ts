@@ -2,7 +2,7 @@ import { PayrollError } from './payroll-client.ts'
 
 /** The codes of errors that pass: the same request may be sent again as it is. */
 const PASSING: ReadonlySet<string> = new Set([
-  ...['unavailable', 'busy', 'internal', 'rate-limited', 'transfer-open', 'archive-unavailable'],
+  ...['network', 'unavailable', 'busy', 'internal', 'rate-limited', 'transfer-open', 'archive-unavailable'],
 ])
 
 /** A proxy in front of the service answers with these, and without a code. */

@@ -1,4 +1,5 @@
 import createClient, { type Client } from 'openapi-fetch'
+import type { RefusalCode } from '#lib/refusal/refusal.ts'
 import type { paths } from './payroll-api.d.ts'
 
 export type { components, operations, paths } from './payroll-api.d.ts'
@@ -18,10 +19,17 @@ export type PayrollClient = Client<paths> & {
   readonly baseUrl: string
 }
 
-/** An error response: `code` is for programs, `message` for people. */
+/**
+ * The codes of the service, in docs/error-codes.md, and two of the client: `network` without a response, and `unknown` for a response
+ * that is not the service's.
+ */
+export type PayrollErrorCode = RefusalCode | 'network' | 'unknown'
+
+/** An error response, or none: `code` is for programs, `message` for people. */
 export class PayrollError extends Error {
+  /** the HTTP status; 0 without a response */
   readonly status: number
-  readonly code: string
+  readonly code: PayrollErrorCode
   /** every bad field, if there are several */
   readonly fields: readonly { path: string; message: string }[]
   /** the other fields of the body, such as `hash` or `jobId` */
@@ -31,12 +39,12 @@ export class PayrollError extends Error {
   /** the id of the request in the operator's log */
   readonly requestId: string | undefined
 
-  constructor(response: Response, body: Record<string, unknown>) {
+  constructor(response: Response, body: Record<string, unknown>, options?: ErrorOptions) {
     const { error, message, code, fields, ...details } = body
-    super(String(message ?? error ?? response.statusText))
+    super(String(message ?? error ?? response.statusText), options)
     this.name = 'PayrollError'
     this.status = response.status
-    this.code = String(code ?? 'unknown')
+    this.code = String(code ?? 'unknown') as PayrollErrorCode
     this.fields = Array.isArray(fields) ? fields : []
     this.details = details
     const retryAfter = response.headers.get('retry-after')
@@ -47,7 +55,10 @@ export class PayrollError extends Error {
   }
 }
 
-/** A client of the API: `client.GET('/batches/{id}', …)`. It throws every error response as a PayrollError. */
+/**
+ * A client of the API: `client.GET('/batches/{id}', …)`. It throws a PayrollError for every error response, and if there is no response
+ * or one that is not the service's.
+ */
 export function createPayrollClient(options: PayrollClientOptions): PayrollClient {
   const { baseUrl, session, renew } = options
   const call = options.fetch ?? ((request: Request) => globalThis.fetch(request))
@@ -55,7 +66,11 @@ export function createPayrollClient(options: PayrollClientOptions): PayrollClien
   const tokenNow = () => (typeof session === 'function' ? session() : session)
   const send = (request: Request, token = tokenNow()) => {
     if (token !== undefined) request.headers.set('Authorization', `Bearer ${token}`)
-    return call(request)
+    return call(request).catch((cause: unknown) => {
+      // A fetch without a response throws a TypeError; one that was aborted throws what its signal has.
+      if (!(cause instanceof TypeError)) throw cause
+      throw new PayrollError(Response.error(), { code: 'network', error: `${base} does not respond` }, { cause })
+    })
   }
   const base = baseUrl.replace(/\/+$/, '')
   const client = createClient<paths>({
@@ -79,6 +94,11 @@ export function createPayrollClient(options: PayrollClientOptions): PayrollClien
   })
   client.use({
     onResponse: async ({ response }) => {
+      const isPage = response.headers.get('content-type')?.startsWith('text/html') ?? false
+      if (isPage) {
+        const error = `${base} answered ${response.status} with a page: is it the base address of the API, such as https://payroll.example/api?`
+        throw new PayrollError(response, { error })
+      }
       if (!response.ok) throw new PayrollError(response, await bodyOf(response))
     },
   })

@@ -1,4 +1,6 @@
 /** The client side of the confidential token: keys, balances, calls that a signer signs, and runs of batches. */
+export { LedgerError, type LedgerErrorCode } from '#lib/stellar/ledger-error.ts'
+export { formatUnits as formatAmount, parseUnits as parseAmount } from '#lib/text/money.ts'
 export { type ConfidentialAccount, readConfidentialAccount } from '#lib/wallet/account.ts'
 export { type EventArchive, openHttpArchive } from '#lib/wallet/archive.ts'
 export { type Balance, type SyncedBalance, syncBalance } from '#lib/wallet/balance.ts'

@@ -33,12 +33,28 @@ afterAll(async () => {
   await rm(directory, { recursive: true, force: true })
 })
 
+/** A project that checks the package's own types, and those that they name, without types of Node. */
+async function checkTypesIn(project: string): Promise<string> {
+  const imports = ['', '/wallet', '/prover', '/disclosure'].map(
+    (part, index) => `export * as part${index} from 'confidential-payroll-sdk${part}'`,
+  )
+  await writeFile(join(project, 'all.ts'), imports.join('\n'))
+  const compilerOptions = {
+    ...{ noEmit: true, strict: true, exactOptionalPropertyTypes: true, noUncheckedIndexedAccess: true },
+    ...{ module: 'nodenext', target: 'es2022', lib: ['es2024', 'dom', 'dom.iterable'], types: [], skipLibCheck: false },
+  }
+  const file = join(project, 'tsconfig.types.json')
+  await writeFile(file, JSON.stringify({ compilerOptions, files: ['all.ts'] }))
+  return file
+}
+
 test('a project that installs nothing but the package of /sdk compiles strictly and pays', async () => {
   const project = join(directory, 'node')
   await cp('docs/examples/node', project, { recursive: true })
   const options = { cwd: project }
   await run('npm', ['install', '--no-audit', '--no-fund', `${base}/sdk`], options)
   await run(tool('tsc'), ['--project', project], options)
+  await run(tool('tsc'), ['--project', await checkTypesIn(project)], options)
   const { stdout } = await run(process.execPath, ['pay.ts', base, deployment], options)
   expect(stdout).toContain("status: 'SUCCESS'")
   expect(stdout).toContain('received, in base units: 125000000n')

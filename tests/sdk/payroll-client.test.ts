@@ -59,3 +59,35 @@ test('reports the error of a session that is refused although it is new', async 
   expect(state.signIns).toBe(1)
   await expect(openClient({ signsIn: false }).create()).rejects.toMatchObject({ code: 'session-expired', status: 401 })
 })
+
+test.each([
+  [
+    'no response',
+    () => Promise.reject(new TypeError('fetch failed')),
+    'network',
+    0,
+    /payroll\.test\/api does not respond/,
+  ],
+  [
+    'the page of another address',
+    async () =>
+      new Response('<!doctype html>', { status: 404, headers: { 'content-type': 'text/html; charset=utf-8' } }),
+    ...(['unknown', 404, /answered 404 with a page: is it the base address of the API/] as const),
+  ],
+  [
+    'the page of an application that answers everything',
+    async () => new Response('<!doctype html>', { headers: { 'content-type': 'text/html' } }),
+    ...(['unknown', 200, /answered 200 with a page/] as const),
+  ],
+] as const)('reports %s in words, as a PayrollError', async (_, fetch, code, status, message) => {
+  const client = createPayrollClient({ baseUrl: BASE, fetch })
+  const failed = client.GET('/me').catch((error: unknown) => error)
+  expect(await failed).toBeInstanceOf(PayrollError)
+  expect(await failed).toMatchObject({ code, status, message: expect.stringMatching(message) })
+})
+
+test('throws what the signal of an aborted request has', async () => {
+  const reason = new Error('the user has left')
+  const client = createPayrollClient({ baseUrl: BASE, fetch: () => Promise.reject(reason) })
+  await expect(client.GET('/me')).rejects.toBe(reason)
+})
