@@ -1,6 +1,5 @@
 import createClient, { type Client } from 'openapi-fetch'
-import type { RefusalCode } from '#lib/refusal/refusal.ts'
-import type { paths } from './payroll-api.d.ts'
+import type { operations, paths } from './payroll-api.d.ts'
 
 export type { components, operations, paths } from './payroll-api.d.ts'
 
@@ -23,7 +22,11 @@ export type PayrollClient = Client<paths> & {
  * The codes of the service, in docs/error-codes.md, and two of the client: `network` without a response, and `unknown` for a response
  * that is not the service's.
  */
-export type PayrollErrorCode = RefusalCode | 'network' | 'unknown'
+export type PayrollErrorCode = CodeIn<BodyOf<ResponsesOf<operations[keyof operations]>>> | 'network' | 'unknown'
+
+type ResponsesOf<Operation> = Operation extends { responses: infer Responses } ? Responses[keyof Responses] : never
+type BodyOf<Given> = Given extends { content: { 'application/json': infer Body } } ? Body : never
+type CodeIn<Body> = Body extends { code?: infer Code } ? (string extends Code ? never : Extract<Code, string>) : never
 
 /** An error response, or none: `code` is for programs, `message` for people. */
 export class PayrollError extends Error {

@@ -1,5 +1,4 @@
 /** The client side of the confidential token: keys, balances, calls that a signer signs, and runs of batches. */
-export { LedgerError, type LedgerErrorCode } from '#lib/stellar/ledger-error.ts'
 export { formatUnits as formatAmount, parseUnits as parseAmount } from '#lib/text/money.ts'
 export { type ConfidentialAccount, readConfidentialAccount } from '#lib/wallet/account.ts'
 export { type EventArchive, openHttpArchive } from '#lib/wallet/archive.ts'
@@ -36,7 +35,7 @@ export type { Prover } from '#lib/wallet/prover.ts'
 export { type SealBinding, sealPayout } from '#lib/wallet/seal.ts'
 export { keypairSigner, type Signer } from '#lib/wallet/signer.ts'
 export type { CallOptions, SignedCall, SubmitCall } from '#lib/wallet/transaction.ts'
-export { WalletError, type WalletErrorCode } from '#lib/wallet/wallet-error.ts'
+export { LedgerError, type LedgerErrorCode, WalletError, type WalletErrorCode } from '#lib/wallet/wallet-error.ts'
 export {
   type DelegationNote,
   type NoteStore,

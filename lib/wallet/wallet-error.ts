@@ -1,5 +1,7 @@
 import { CodedError } from '#lib/text/coded-error.ts'
 
+export { LedgerError, type LedgerErrorCode } from '#lib/stellar/ledger-error.ts'
+
 /** Why the wallet refuses an operation. */
 export type WalletErrorCode =
   /** an amount, key, point or call argument is out of range or badly encoded */

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createPayrollClient, PayrollError, take } from '#lib/sdk/payroll-client.ts'
+import { createPayrollClient, PayrollError, type PayrollErrorCode, take } from '#lib/sdk/payroll-client.ts'
 
 const BASE = 'http://payroll.test/api'
 const EXPIRED = { error: 'session expired', code: 'session-expired' }
@@ -90,4 +90,11 @@ test('throws what the signal of an aborted request has', async () => {
   const reason = new Error('the user has left')
   const client = createPayrollClient({ baseUrl: BASE, fetch: () => Promise.reject(reason) })
   await expect(client.GET('/me')).rejects.toBe(reason)
+})
+
+test('knows the codes of the service', () => {
+  const codes: PayrollErrorCode[] = ['payout', 'query-unknown', 'network', 'unknown']
+  // @ts-expect-error no operation has it
+  codes.push('nonsense')
+  expect(codes).toHaveLength(5)
 })
