@@ -6,6 +6,7 @@ import { relayJobs } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { isId } from '#lib/directory/ids.ts'
 import { isRequestId } from '#lib/http/request-id.ts'
+import { foldEmail } from '#lib/text/email.ts'
 import { type AuditLine, selectAudit } from './audit.ts'
 import { envelopeRows, transferRows } from './transfer-rows.ts'
 
@@ -40,9 +41,10 @@ const LONGEST = 200
  * its beginning, the beginning of a name, or the id of a request. Each form has an index.
  */
 export async function searchRecords(db: Database, text: string): Promise<SearchResult> {
-  const q = text.trim().slice(0, LONGEST)
+  const given = text.trim().slice(0, LONGEST)
   // PostgreSQL stores neither NUL nor unpaired surrogates.
-  if (q === '' || q.includes('\0') || !q.isWellFormed()) return { hits: [], entries: [], hasMore: false }
+  const q = given.isWellFormed() ? given.normalize('NFC') : ''
+  if (q === '' || q.includes('\0')) return { hits: [], entries: [], hasMore: false }
   const found: Found[][] = []
   for (const search of searchesFor(db, q)) found.push(await search())
   const written = isRequestId(q) ? await entriesWhere(db, writtenFor(q)) : []
@@ -58,7 +60,7 @@ function searchesFor(db: Database, q: string): Search[] {
   const hash = isHash(q) ? q.toLowerCase() : undefined
   const address = /^[GC][A-Z2-7]{55}$/i.test(q) ? q.toUpperCase() : undefined
   const ids = rangeOfIds(q.toLowerCase())
-  const email = q.includes('@') ? q.toLowerCase() : undefined
+  const email = q.includes('@') ? foldEmail(q) : undefined
   return [
     ...(hash ? byHash(db, hash) : []),
     ...(address ? byAddress(db, address) : []),

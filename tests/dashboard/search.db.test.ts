@@ -37,6 +37,7 @@ beforeAll(async () => {
   const organisation = employer.id
   const ada = contractorRow({ organisation, name: 'Ada Lovelace', email: 'Ada@Engines.example', address: PAYEE })
   const crowd = Array.from({ length: MAX_HITS + 5 }, (_, n) => contractorRow({ organisation, name: `Crowd ${n}` }))
+  const rene = contractorRow({ organisation, name: 'René Möller', email: 'rene@bücher.example' })
   const removed = contractorRow({ organisation, name: 'Ada Removed', email: 'ada.removed@engines.example' })
   const batch = batchRow({ organisation, name: 'Adagio' })
   const payout = payoutRow({ organisation, batch: batch.id, contractor: ada.id, status: 'ready' })
@@ -55,7 +56,7 @@ beforeAll(async () => {
         organisation: other.id,
       }),
     ],
-    contractors: [ada, ...crowd, removed],
+    contractors: [ada, rene, ...crowd, removed],
     batches: [batch],
     payouts: [payout],
     transfers: [transfer],
@@ -71,7 +72,9 @@ beforeAll(async () => {
   )
   await recordAudit(db, NOW, { organisation, actor, action: 'transfer.refused', subject: REFUSED })
   ids = { transfer: transfer.id, payout: payout.id, batch: batch.id, job: job.id, ada: ada.id, employer: organisation }
-  names = new Map([...Object.entries({ ...ids, northern: other.id }).map(([name, id]) => [id, name] as const)])
+  names = new Map([
+    ...Object.entries({ ...ids, northern: other.id, rene: rene.id }).map(([name, id]) => [id, name] as const),
+  ])
 })
 afterAll(() => database.drop())
 
@@ -89,6 +92,9 @@ describe('finds the records of', () => {
     ['the address of an employer', () => EMPLOYER, ['employer by account']],
     ['the sub of a user of the identity provider', () => 'auth0|ada', ['northern by account']],
     ['the email of a contractor, in any case', () => ' aDA@engines.EXAMPLE ', ['ada by email']],
+    ['an email in the other spelling of its domain', () => 'rene@xn--bcher-kva.example', ['rene by email']],
+    ['an email as it was entered', () => 'Rene@bücher.example', ['rene by email']],
+    ['a name with its accents apart', () => 'Rene\u0301 M', ['rene by name']],
     ['the beginning of the email of an employer', () => 'owner@', ['northern by email']],
     ['the beginning of names, in any case', () => 'ADA', ['ada by name', 'batch by name']],
     ['the beginning of the names of organisations', () => 'north', ['northern by name', 'employer by name']],
