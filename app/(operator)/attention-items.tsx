@@ -121,7 +121,6 @@ function Actions({ item, title, back, now }: ActionsProps) {
           back={back}
           label="Look up now"
           about={title}
-          why="Why, for the audit log"
         />
       )}
       {mail && (

@@ -41,7 +41,20 @@ export function FilterForm({ path, query, filters, unknown, names, tab, children
   const isAsked = Object.entries(filters).some(([name, value]) => value !== '' && !preserved.includes(name))
   return (
     <div className="print:hidden">
-      <form action={path} method="get" className="mb-3 flex flex-wrap items-center gap-2" aria-label="Filters">
+      {/* On a phone the list begins with its rows. The filters are shown by a button, without JavaScript. */}
+      <input id="show-filters" type="checkbox" defaultChecked={isAsked} className="peer sr-only sm:hidden" />
+      <label
+        htmlFor="show-filters"
+        className="mb-3 inline-flex h-9 items-center rounded-md border border-edge bg-surface px-3 peer-checked:border-accent peer-focus-visible:outline-2 peer-focus-visible:outline-accent sm:hidden"
+      >
+        Filters
+      </label>
+      <form
+        action={path}
+        method="get"
+        className="mb-3 flex flex-wrap items-center gap-2 max-sm:hidden max-sm:peer-checked:flex"
+        aria-label="Filters"
+      >
         {preserved.map((name) => filters[name] && <input key={name} type="hidden" name={name} value={filters[name]} />)}
         {children}
         {DAYS.map((name) =>

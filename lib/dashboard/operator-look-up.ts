@@ -11,11 +11,10 @@ const WAIT_MS = 5_000
 /**
  * Looks up an open transfer now, even if it was looked up in this ledger. The request is recorded in the audit log, and
  * the transfer is settled as usual. Resolves to false if the transfer is not open.
- * @param given.note the operator's reason
  */
 export async function lookUpForOperator(
   { db, now, actor, tracker }: { db: Database; now: Date; actor: Actor; tracker: Tracker },
-  { id, note }: { id: string; note: string },
+  id: string,
 ): Promise<boolean> {
   if (!isId(id)) return false
   const isOpen = await transact(db, async (tx) => {
@@ -25,7 +24,7 @@ export async function lookUpForOperator(
       .where(and(eq(transfers.id, id), eq(transfers.status, 'open')))
     if (!open) return false
     const organisation = open.organisation ?? undefined
-    await recordAudit(tx, now, { organisation, actor, action: 'transfer.looked-up', subject: id, detail: { note } })
+    await recordAudit(tx, now, { organisation, actor, action: 'transfer.looked-up', subject: id })
     return true
   })
   if (isOpen) await tracker.track([id], { waitMs: WAIT_MS, lookUp: 'requested' })

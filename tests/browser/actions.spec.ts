@@ -58,7 +58,7 @@ test('refuses an action of a stranger, of another site, of a stale page, or with
   expect((await post({ note: '' })).status()).toBe(409)
   const closed = await post({ action: 'look-up-transfer', subject: crypto.randomUUID() })
   expect([closed.status(), await closed.text()]).toEqual([409, expect.stringContaining('not open any more')])
-  for (const action of ['look-up-transfer', 'resend-invite', 'retire-channel', 'resume-payments']) {
+  for (const action of ['pause-channel', 'resend-invite', 'retire-channel', 'resume-payments']) {
     const unexplained = await post({ action, note: '' })
     expect([unexplained.status(), await unexplained.text()]).toEqual([409, expect.stringContaining('Say why')])
   }

@@ -1,6 +1,6 @@
 import { expect, type Page } from '@playwright/test'
 import { test } from './fixtures.ts'
-import { hiddenOf, PHONE, visit, WIDTHS } from './operator.ts'
+import { DESKTOP, findFaults, hiddenOf, PHONE, visit, WIDTHS } from './operator.ts'
 import type { SeededProgram } from './seeded.ts'
 import { openAll } from './seeded.ts'
 
@@ -157,3 +157,21 @@ for (const { tag, widths } of WIDTHS) {
     expect(cut).toEqual([])
   })
 }
+
+test('begins with its rows on a phone, and shows the filters by a button', async ({ page }) => {
+  await page.setViewportSize(PHONE)
+  await visit(page, program, '/transfers')
+  const filter = page.getByRole('button', { name: 'Filter', exact: true })
+  await expect(filter).toBeHidden()
+  const first = await page.getByRole('row').nth(1).boundingBox()
+  expect(first?.y).toBeLessThan(PHONE.height)
+  await page.getByText('Filters', { exact: true }).click()
+  await page.getByLabel('From day (UTC)').fill('2026-01-01')
+  await filter.click()
+  await expect(page).toHaveURL(/from=2026-01-01/)
+  await expect(filter).toBeVisible()
+  expect(await findFaults(page, PHONE)).toEqual([])
+  await page.setViewportSize(DESKTOP)
+  await expect(page.getByRole('checkbox', { name: 'Filters' })).toBeHidden()
+  await expect(filter).toBeVisible()
+})

@@ -58,13 +58,11 @@ test('shows for each stuck record what happened, since when, for whom, why and w
 
 test('looks up an overdue transfer from the overview, and returns to it', async ({ page }) => {
   await visit(page, program)
-  await page.getByText('Look up now …').click()
-  await page.getByRole('textbox', { name: /^Why, for the audit log/ }).fill('the employer asks')
   await page.getByRole('button', { name: 'Look up now' }).click()
   await expect(page).toHaveURL(`${program.base}/overview`)
   await expect(page.getByRole('heading', { level: 1, name: 'Overview' })).toBeVisible()
   await page.goto(`${program.base}/audit?action=transfer.looked-up`)
-  await expect(page.getByRole('row').nth(1)).toContainText(/note:\s*the employer asks.*Ada Operator/)
+  await expect(page.getByRole('row').nth(1)).toContainText('Ada Operator')
 })
 
 test('links its items to a batch’s last progress and a job’s failures', async ({ page }) => {

@@ -47,12 +47,12 @@ export async function act(service: Service, operator: string, input: ActionInput
   const { database, tracker, settings, now } = service
   const { action, subject, note } = input
   const context: ActionContext = { db: await database(), now: now(), actor: { kind: 'operator', sub: operator } }
-  if (note === '') return 'Say why: the note goes to the audit log.'
   if (action === 'look-up-transfer') {
-    return (await lookUpForOperator({ ...context, tracker }, { id: subject, note }))
+    return (await lookUpForOperator({ ...context, tracker }, subject))
       ? undefined
       : 'The transfer is not open any more.'
   }
+  if (note === '') return 'Say why: the note goes to the audit log.'
   if (action === 'acknowledge') return await acknowledgeItem(context, input)
   if (action === 'resend-invite') return await resend(service, { id: subject, actor: context.actor, note })
   const token = settings.token ?? ''

@@ -37,15 +37,7 @@ export default async function TransferPage({ params }: PageProps<'/transfers/[id
       page={found?.page}
       facts={(transfer) => factsOf(transfer, network, now())}
       actions={({ status }) =>
-        status === 'open' && (
-          <ActionForm
-            action="look-up-transfer"
-            subject={id}
-            back={path}
-            label="Look up now"
-            why="Why, for the audit log"
-          />
-        )
+        status === 'open' && <ActionForm action="look-up-transfer" subject={id} back={path} label="Look up now" />
       }
       older={{ record: id }}
     />
