@@ -1,3 +1,4 @@
+import { z } from 'zod'
 import { pageQuery } from '#lib/db/paging.ts'
 import {
   batchesQuery,
@@ -65,7 +66,7 @@ export const BATCH_OPERATIONS = inGroup('Batches', [
     description:
       'Payouts are in the order of their instructions. The request also settles transfers that the ledger has decided.',
     parameters,
-    query: { schema: pageQuery, example: PAGE_EXAMPLE },
+    query: { schema: z.object(pageQuery.shape), example: PAGE_EXAMPLE },
     response: {
       description: 'The batch with up to 1,000 of its payouts, or `limit`',
       schema: batchWithPayoutsShape,

@@ -13,6 +13,7 @@ import {
   newContractor,
   removedShape,
 } from '#lib/directory/contractors/schema.ts'
+import { isEmployer } from '#lib/directory/users.ts'
 import { CONTRACTOR_EXAMPLE, EXAMPLE, PAGE_EXAMPLE } from './examples.ts'
 import { inGroup, operation, respondWithPage } from './operation.ts'
 
@@ -89,7 +90,7 @@ export const CONTRACTOR_OPERATIONS = inGroup('Contractors', [
     ].join(' '),
     parameters,
     body: { schema: contractorChanges, example: { name, email, address, status: 'inactive' } },
-    permits: ({ user }, body) => user.organisation ?? requireOwnFields(body),
+    permits: ({ user }, body) => isEmployer(user) || requireOwnFields(body),
     response: {
       description: 'The changed contractor',
       schema: contractorShape,

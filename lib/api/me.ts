@@ -98,7 +98,7 @@ export const ME_OPERATIONS = inGroup('Me', [
       schema: callerShape,
       example: { ...ME_EXAMPLE, identities: ME_EXAMPLE.identities.slice(0, 1) },
     },
-    refusals: ['identity-not-found', 'identity-first'],
+    refusals: ['identity-not-found', 'identity-first', 'identity-paying'],
     handle: async (context) => {
       return await present({ ...context, user: await separateIdentities(context, context.params.kind) })
     },

@@ -78,6 +78,8 @@ const resume = (note: string) =>
     const resumed = await resumePayments(context, { note })
     if (resumed === 'resumed') return 'payments go on'
     if (resumed === 'not-stopped') throw new UsageError('payments are not stopped')
+    if ('undecided' in resumed)
+      throw new UsageError(`transfer ${resumed.undecided} is not decided yet: it ends once the RPC responds`)
     throw new UsageError(`the relays are still reconciling channel ${resumed.waitsFor}: payments go on by themselves`)
   })
 

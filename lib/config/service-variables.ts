@@ -141,7 +141,8 @@ export const SESSIONS = {
 
 export const MAIL = {
   SMTP_URL: smtpUrl.optional().meta({
-    about: 'The mail server that sends invites. Requires `MAIL_FROM`.',
+    about:
+      'The mail server that sends invites, and tells people when a sign-in is joined to theirs. Requires `MAIL_FROM`.',
     unset: 'no mail is sent; employers send the links themselves',
     example: 'smtps://user:password@mail.example.com',
   }),

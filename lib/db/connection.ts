@@ -114,7 +114,7 @@ export async function transact<Result>(db: Database, work: (tx: Database) => Pro
 /**
  * `transact` for transactions that would wait for each other's locks: those of one `owner` run one at a time, and wait
  * before they take a connection.
- * @param owner whose records they write: an organisation, or the sub of a user who has none yet
+ * @param owner whose records they write: an organisation, founded or not
  */
 export async function transactFor<Result>(
   db: Database,

@@ -1,7 +1,9 @@
 import { randomUUID } from 'node:crypto'
-import { and, eq, sql } from 'drizzle-orm'
+import { and, eq, inArray, isNotNull, or, sql } from 'drizzle-orm'
 import { z } from 'zod'
 import { identities, organisations } from '#drizzle/schema/directory.ts'
+import { relayJobs } from '#drizzle/schema/relay.ts'
+import { transfers } from '#drizzle/schema/transfers.ts'
 import { type Session, type SessionSettings, verifySession } from '#lib/auth/session.ts'
 import { type Actor, recordAudit } from '#lib/db/audit-log.ts'
 import { type Database, transactFor } from '#lib/db/connection.ts'
@@ -10,7 +12,7 @@ import { Refusal } from '#lib/refusal/refusal.ts'
 import { absentOr } from '#lib/text/plain-text.ts'
 import type { DirectoryContext, UserContext } from './context.ts'
 import { composeMail, type Message, sendMail } from './mail.ts'
-import { dissolveIfEmpty, isIdentity, lockIdentities } from './organisations.ts'
+import { dissolveIfEmpty, isIdentity, lockPersons } from './organisations.ts'
 import { actorOf, admitUser, type PersonIdentity, type User } from './users.ts'
 
 const INVALID = 'must be a valid session'
@@ -43,7 +45,7 @@ export async function joinIdentity(context: UserContext, other: Session): Promis
   const { identity } = await admitUser(context, other)
   const actor = actorOf(user.identity)
   const isNew = await transactFor(db, user.organisationId, async (tx) => {
-    await lockIdentities(tx, user.identity, identity)
+    await lockPersons(tx, user.identity, identity)
     if ((await organisationOf(tx, identity)) === (await organisationOf(tx, user.identity))) return false
     const [from, to] = (await keepsOther(tx, { actor, own: user.identity, other: identity }, now))
       ? [user.identity, identity]
@@ -56,7 +58,7 @@ export async function joinIdentity(context: UserContext, other: Session): Promis
     return true
   })
   const joined = await admitUser(context, user.identity)
-  if (isNew) await tellOf(context, joined, identity)
+  if (isNew) await tellOf(context, joined)
   return joined
 }
 
@@ -70,9 +72,10 @@ async function keepsOther(
     await dissolveIfEmpty(tx, { organisation: await organisationOf(tx, name), actor }, now)
   const isFounded = async (name: PersonName) =>
     (await tx.$count(organisations, eq(organisations.id, await organisationOf(tx, name)))) > 0
-  if ((await isFounded(own)) || !(await isFounded(other))) {
-    if (await end(other)) return false
-  }
+  const [isOwnFounded, isOtherFounded] = [await isFounded(own), await isFounded(other)]
+  // Of two that have done nothing yet, the one that came first.
+  if (!isOwnFounded && !isOtherFounded) return (await cameAt(tx, other)) < (await cameAt(tx, own))
+  if (isOwnFounded && (await end(other))) return false
   if (await end(own)) return true
   throw new Refusal('organisation-in-use')
 }
@@ -84,29 +87,40 @@ async function organisationOf(tx: Database, identity: PersonName): Promise<strin
   return row.organisation
 }
 
+/** When the first identity of a person signed in. */
+async function cameAt(tx: Database, name: PersonName): Promise<Date> {
+  const came = sql`min(${identities.createdAt})`.mapWith(identities.createdAt)
+  const isOfPerson = eq(identities.organisation, await organisationOf(tx, name))
+  const [person] = await tx.select({ came }).from(identities).where(isOfPerson)
+  return person?.came ?? new Date(0)
+}
+
 /** Tells the person's verified emails. A mail that cannot be sent does not undo what was done. */
-async function tellOf({ settings }: DirectoryContext, { identities: own }: User, added: PersonName): Promise<void> {
+async function tellOf({ settings }: DirectoryContext, { identities: own }: User): Promise<void> {
   const { mail } = settings
   if (!mail) return
-  for (const { email } of own) {
-    if (email === null) continue
-    await sendMail(mail, composeNotice(email, added)).catch((error: unknown) =>
-      log('error', 'mail', { failure: describeFailure(error) }),
-    )
-  }
+  const send = ({ email }: PersonIdentity) =>
+    email === null
+      ? undefined
+      : sendMail(mail, composeNotice(email, own)).catch((error: unknown) =>
+          log('error', 'mail', { failure: describeFailure(error) }),
+        )
+  await Promise.all(own.map(send))
 }
 
 type PersonName = Pick<PersonIdentity, 'kind' | 'sub'>
 
-function composeNotice(to: string, { kind, sub }: PersonName): Message {
-  const what = kind === 'ledger' ? `The wallet ${sub}` : 'Another sign-in'
+function composeNotice(to: string, own: readonly PersonIdentity[]): Message {
+  const others = own.filter(({ email }) => email !== to)
+  const namesOf = ({ kind, sub, email }: PersonIdentity) =>
+    kind === 'ledger' ? `the wallet ${sub}` : `${email ?? sub}`
   return composeMail({
     to,
     subject: 'Your account has another sign-in',
     paragraphs: [
       'Hello,',
-      `${what} was added to the account with this email. Whoever holds it sees your records and payouts.`,
-      'If that was not you, sign in with this email and remove it: your application, or the operator of this service, can do that.',
+      `The account with this email can now also be used with ${others.map(namesOf).join(' and ')}. Whoever holds that sees your records and payouts.`,
+      'If that was not you, sign in with this email and remove it in your application.',
     ],
   })
 }
@@ -114,22 +128,38 @@ function composeNotice(to: string, { kind, sub }: PersonName): Message {
 /**
  * Separates the identities of a kind that were joined to the user: each is a person of its own again, with the records that are linked to
  * it. The first identity keeps the organisation.
- * @throws Refusal `identity-not-found`, `identity-first`
+ * @throws Refusal `identity-not-found`, `identity-first`; `identity-paying` while a payment or a run of a wallet is not finished
  */
 export async function separateIdentities(context: UserContext, kind: string): Promise<User> {
   const { db, user, now } = context
   const { organisationId: organisation } = user
   const actor = actorOf(user.identity)
   await transactFor(db, organisation, async (tx) => {
-    const isOfKind = and(eq(identities.organisation, organisation), sql`${identities.kind} = ${kind}`)
-    const found = await tx.select().from(identities).where(isOfKind).orderBy(identities.sub).for('update')
-    const joined = found.filter(({ joinedAt }) => joinedAt !== null)
-    if (found.length === 0) throw new Refusal('identity-not-found')
-    if (joined.length === 0) throw new Refusal('identity-first')
+    await lockPersons(tx, user.identity)
+    const all = await tx.select().from(identities).where(eq(identities.organisation, organisation))
+    const joined = all.filter((identity) => identity.joinedAt !== null && identity.kind === kind)
+    const isFirst = all.length > 1 && all.some((identity) => identity.kind === kind)
+    if (joined.length === 0) throw new Refusal(isFirst ? 'identity-first' : 'identity-not-found')
+    if (await isPaying(tx, joined)) throw new Refusal('identity-paying')
     for (const { kind, sub } of joined) {
       await tx.update(identities).set({ organisation: randomUUID(), joinedAt: null }).where(isIdentity({ kind, sub }))
       await recordAudit(tx, now, { organisation, actor, action: 'identity.separated', subject: `${kind}:${sub}` })
     }
   })
   return await admitUser(context, user.identity)
+}
+
+/** Whether a payment or a run of a wallet is not finished: it would lose the organisation whose payouts it pays. */
+async function isPaying(tx: Database, names: readonly PersonName[]): Promise<boolean> {
+  const accounts = names.flatMap(({ kind, sub }) => (kind === 'ledger' ? [sub] : []))
+  const isOpen = and(
+    eq(transfers.status, 'open'),
+    or(inArray(transfers.account, accounts), inArray(transfers.owner, accounts)),
+  )
+  const isRunning = and(
+    eq(relayJobs.status, 'running'),
+    isNotNull(relayJobs.batch),
+    inArray(relayJobs.userSub, accounts),
+  )
+  return (await tx.$count(transfers, isOpen)) + (await tx.$count(relayJobs, isRunning)) > 0
 }

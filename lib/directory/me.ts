@@ -8,7 +8,7 @@ import type { UserContext } from './context.ts'
 import { inviteToken } from './contractors/invite-token.ts'
 import { findPendingInvite } from './contractors/pending-invite.ts'
 import { defaultName, ensureOrganisation, isEmpty } from './organisations.ts'
-import { actorOf, admitUser, firstOf, isEmployer, type User } from './users.ts'
+import { actorOf, admitUser, firstOf, founderOf, isEmployer, lockUser, type User } from './users.ts'
 
 /** The body of PATCH /me. */
 export const meChanges = z.object({ orgName: plainText(200) })
@@ -16,9 +16,10 @@ export const meChanges = z.object({ orgName: plainText(200) })
 export const meShape = z.object({
   sub: z.string(),
   kind: z.enum(IDENTITY_KINDS),
-  identities: z
-    .array(z.object({ kind: z.enum(IDENTITY_KINDS), sub: z.string(), email: z.string().optional() }))
-    .meta({ description: 'all identities of this person, the first one first; each of them sees the same' }),
+  identities: z.array(z.object({ kind: z.enum(IDENTITY_KINDS), sub: z.string(), email: z.string().optional() })).meta({
+    description: 'all identities of this person, the first one first; each of them sees the same',
+    'x-extension': true,
+  }),
   roles: z.array(z.enum(['employer', 'contractor'])),
   needsOnboarding: z.boolean().meta({ description: 'whether the user has a step left before it can be paid' }),
   employer: z.object({ orgId: z.string(), orgName: z.string() }).optional(),
@@ -59,8 +60,8 @@ export async function nameOrganisation(context: UserContext, name: string): Prom
   const { identity, organisationId } = user
   const actor = actorOf(identity)
   await transactFor(db, organisationId, async (tx) => {
-    const person = { organisation: organisationId, first: firstOf(user), actor }
-    const { id, name: present } = await ensureOrganisation(tx, person, now, name)
+    const founder = founderOf(await lockUser(tx, user, now))
+    const { id, name: present } = await ensureOrganisation(tx, founder, now, name)
     if (present === name) return
     await tx.update(organisations).set({ name }).where(eq(organisations.id, id))
     await recordAudit(tx, now, { organisation: id, actor, action: 'organisation.named', subject: id })

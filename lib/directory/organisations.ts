@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { and, eq, exists, not, sql } from 'drizzle-orm'
+import { and, eq, exists, inArray, not, or, sql } from 'drizzle-orm'
 import { contractors, identities, organisations } from '#drizzle/schema/directory.ts'
 import type { Identity } from '#lib/auth/session.ts'
 import { type Actor, recordAudit } from '#lib/db/audit-log.ts'
@@ -56,7 +56,7 @@ export const isEmpty = (organisation: string) =>
   and(eq(organisations.id, organisation), eq(organisations.contractorCount, 0), eq(organisations.batchCount, 0))
 
 /**
- * Ends the organisation of a person if it is empty. Returns whether the person has none now. Removed contractors still refer to
+ * Ends the organisation of a person if it is empty; the person's identities are locked. Returns whether the person has none now. Removed contractors still refer to
  * theirs: the person leaves it then. A concurrent insert waits for the row lock and then fails, because the organisation is gone, or
  * its actor no longer belongs to it.
  */
@@ -90,7 +90,7 @@ const DISSOLVED = 'your organisation no longer exists: sign in again'
 
 /**
  * Requires that the actor still belongs to the organisation for which it creates a record. The caller has locked the
- * organisation's row, which `leaveEmptyOrganisation` also locks: either that function sees the new record, or this
+ * organisation's row, which `dissolveIfEmpty` also locks: either that function sees the new record, or this
  * check sees that the actor has left.
  * @throws Refusal `organisation-dissolved`
  */
@@ -112,14 +112,20 @@ export function refuseDissolved(error: unknown): never {
 }
 
 /**
- * Locks the rows of identities, so that their organisations cannot change. Always locks in the same order, to avoid
- * deadlocks.
+ * Locks all identities of the persons that these belong to, so that neither their organisations nor who belongs to them can change.
+ * Two such locks of one person may meet in a deadlock, after which the SQL transaction is repeated.
  */
-export async function lockIdentities(tx: Database, ...names: readonly IdentityName[]): Promise<void> {
+export async function lockPersons(tx: Database, ...names: readonly IdentityName[]): Promise<void> {
   const keyOf = ({ kind, sub }: IdentityName) => `${kind}:${sub}`
   for (const name of names.toSorted((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1))) {
     await tx.select({ sub: identities.sub }).from(identities).where(isIdentity(name)).for('update')
   }
+  const { kind, sub, organisation } = identities
+  const own = tx
+    .select({ organisation })
+    .from(identities)
+    .where(or(...names.map(isIdentity)))
+  await tx.select({ sub }).from(identities).where(inArray(organisation, own)).orderBy(kind, sub).for('update')
 }
 
 /** The condition for the row of an identity. */

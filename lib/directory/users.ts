@@ -1,4 +1,4 @@
-import { and, desc, eq, exists, isNull, type SQL, sql } from 'drizzle-orm'
+import { and, desc, eq, isNull, type SQL, sql } from 'drizzle-orm'
 import { alias } from 'drizzle-orm/pg-core'
 import { type ContractorStatus, contractors, identities, organisations } from '#drizzle/schema/directory.ts'
 import { type Identity, type SessionSettings, verifySession } from '#lib/auth/session.ts'
@@ -8,7 +8,7 @@ import { type Database, transact, transactFor } from '#lib/db/connection.ts'
 import { Refusal } from '#lib/refusal/refusal.ts'
 import { foldEmail } from '#lib/text/email.ts'
 import { isOpenInvite } from './contractors/pending-invite.ts'
-import { ensureOrganisation, isIdentity, type Organisation } from './organisations.ts'
+import { ensureOrganisation, isIdentity, lockPersons, type Organisation } from './organisations.ts'
 
 /** A contractor record that a user is linked to. */
 interface LinkedRecord {
@@ -27,8 +27,8 @@ export interface PersonIdentity {
 }
 
 /**
- * A signed-in person: an employer with an organisation, or with neither linked records nor an invite; a contractor with linked
- * records; or both.
+ * A signed-in person: an employer with an organisation, or with neither linked records nor an invite that it came for; a contractor
+ * with linked records; or both.
  */
 export interface User {
   /** the session's */
@@ -43,11 +43,13 @@ export interface User {
   records: LinkedRecord[]
   /** whether an unlinked contractor record with an open invite has an address or email of the person */
   isInvited: boolean
+  /** whether such a record is older than the person: one that came later takes no role away */
+  cameInvited: boolean
 }
 
 /** Whether a user has the employer's role. */
-export const isEmployer = ({ organisation, records, isInvited }: User): boolean =>
-  organisation !== undefined || (records.length === 0 && !isInvited)
+export const isEmployer = ({ organisation, records, cameInvited }: User): boolean =>
+  organisation !== undefined || (records.length === 0 && !cameInvited)
 
 /** The organisation whose records an employer may change, and the actor for the audit log. */
 export interface Employer {
@@ -84,8 +86,8 @@ export async function admitUser({ db, now }: Context, identity: Identity): Promi
   return await transact(db, async (tx) => {
     const row = { kind: identity.kind, sub: identity.sub, createdAt: now, ...providerFields(identity) }
     const [added] = await tx.insert(identities).values(row).onConflictDoNothing().returning({ sub: identities.sub })
-    const email = emailOf(identity)
-    if (!added && email) await tx.update(identities).set({ email }).where(isIdentity(identity))
+    const isVerifiedAnew = !added && identity.kind === 'idp'
+    if (isVerifiedAnew) await tx.update(identities).set(providerFields(identity)).where(isIdentity(identity))
     const user = await findUser(tx, identity, now)
     if (!user) throw new Error('the identity was inserted, but no row was found')
     return user
@@ -95,15 +97,13 @@ export async function admitUser({ db, now }: Context, identity: Identity): Promi
 /** Returns undefined for a new user, and for a user whose verified email has changed. */
 async function findUser(db: Database, identity: Identity, now: Date): Promise<User | undefined> {
   const { kind, sub } = identity
-  const email = emailOf(identity) ?? null
-  const [row] = await userQuery(db).execute({ kind, sub, email, now })
+  const [row] = await userQuery(db).execute({ kind, sub, now })
   if (!row || !isUpToDate(row, identity)) return undefined
-  const { organisationId, person, records, isInvited, name } = row
-  const isSession = (own: PersonIdentity) => own.kind === kind && own.sub === sub
+  const { organisationId, person, records, invitedSince, since, name } = row
   const organisation = name === null ? undefined : { id: organisationId, name }
-  // What the provider no longer verifies proves nothing.
-  const own = person.map((each) => (isSession(each) ? { ...each, email } : each))
-  return { identity, identities: own, organisationId, organisation, records, isInvited }
+  const isInvited = invitedSince !== null
+  const cameInvited = isInvited && invitedSince <= since
+  return { identity, identities: person, organisationId, organisation, records, isInvited, cameInvited }
 }
 
 /**
@@ -114,8 +114,8 @@ export function isUpToDate(row: { issuer: string | null; email: string | null },
   if (identity.kind === 'idp' && row.issuer !== identity.issuer) {
     throw new Refusal('provider-mismatch')
   }
-  const email = emailOf(identity)
-  return email === undefined || email === row.email
+  // What the provider no longer verifies proves nothing, whichever identity of the person is asked.
+  return identity.kind === 'ledger' || (emailOf(identity) ?? null) === row.email
 }
 
 /** A person's identities, organisation and linked records in one statement, since nearly every request runs it. */
@@ -136,17 +136,18 @@ const userQuery = builtOnce((db) => {
     .innerJoin(contractors, and(eq(contractors.linkedKind, own.kind), eq(contractors.linkedSub, own.sub)))
     .where(and(isOwn, isNull(contractors.deletedAt)))
     .orderBy(desc(contractors.createdAt), desc(contractors.sequence))
-  // Of the session's identity only what its token verifies counts.
-  const isSession = and(eq(own.kind, identities.kind), eq(own.sub, identities.sub))
-  const verified = sql`case when ${isSession} then ${sql.placeholder('email')} else ${own.email} end`
-  const isInvitee = (isOfKind: SQL, isMatch: SQL) =>
-    exists(
-      db
-        .select({ one: sql`1` })
-        .from(own)
-        .innerJoin(contractors, isMatch)
-        .where(and(isOwn, isOfKind, isOpenInvite(sql.placeholder('now')))),
-    )
+  const invited = (isOfKind: SQL, isMatch: SQL) =>
+    db
+      .select({ at: sql`min(${contractors.createdAt})` })
+      .from(own)
+      .innerJoin(contractors, isMatch)
+      .where(and(isOwn, isOfKind, isOpenInvite(sql.placeholder('now'))))
+  const byAddress = invited(eq(own.kind, 'ledger'), eq(contractors.address, own.sub))
+  const byEmail = invited(eq(own.kind, 'idp'), eq(contractors.emailFolded, own.email))
+  const since = db
+    .select({ at: sql`min(${own.createdAt})` })
+    .from(own)
+    .where(isOwn)
   return db
     .select({
       issuer: identities.issuer,
@@ -155,8 +156,8 @@ const userQuery = builtOnce((db) => {
       name: organisations.name,
       person: sql<PersonIdentity[]>`array(${person})`,
       records: sql<LinkedRecord[]>`array(${linked})`,
-      isInvited: sql<boolean>`${isInvitee(eq(own.kind, 'ledger'), eq(contractors.address, own.sub))}
-        or ${isInvitee(eq(own.kind, 'idp'), eq(contractors.emailFolded, verified))}`,
+      invitedSince: sql<Date | null>`least((${byAddress}), (${byEmail}))`.mapWith(contractors.createdAt),
+      since: sql`(${since})`.mapWith(own.createdAt),
     })
     .from(identities)
     .leftJoin(organisations, eq(organisations.id, identities.organisation))
@@ -187,17 +188,34 @@ export function requireFounder(user: User): void {
 
 /**
  * Returns the user as an employer, and founds its organisation if it has none. An unsolicited invite does not prevent
- * this; being linked to a contractor record does.
+ * this; being linked to a contractor record does, also since the user was looked up.
  * @throws Refusal `employer-required`
  */
 export async function becomeEmployer({ db, now }: Context, user: User): Promise<Employer> {
   requireFounder(user)
-  const employer = { organisation: user.organisationId, actor: actorOf(user.identity) }
-  if (user.organisation) return employer
-  await transactFor(db, employer.organisation, (tx) =>
-    ensureOrganisation(tx, { ...employer, first: firstOf(user) }, now),
-  )
-  return employer
+  const actor = actorOf(user.identity)
+  if (user.organisation) return { organisation: user.organisationId, actor }
+  return await transactFor(db, user.organisationId, async (tx) => {
+    const present = await lockUser(tx, user, now)
+    requireFounder(present)
+    const { id } = await ensureOrganisation(tx, founderOf(present), now)
+    return { organisation: id, actor }
+  })
+}
+
+/** What an organisation is founded with. */
+export const founderOf = (user: User) => ({
+  organisation: user.organisationId,
+  first: firstOf(user),
+  actor: actorOf(user.identity),
+})
+
+/** Locks the identities of a user's person, and returns the user as it is now: a request may have taken long to arrive. */
+export async function lockUser(tx: Database, { identity }: Pick<User, 'identity'>, now: Date): Promise<User> {
+  await lockPersons(tx, identity)
+  const user = await findUser(tx, identity, now)
+  if (!user) throw new Refusal('organisation-dissolved')
+  return user
 }
 
 /** The sub of a person's first identity. */

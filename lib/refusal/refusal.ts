@@ -104,6 +104,7 @@ export const REFUSALS = {
     'invite-accepted': 'invite already accepted',
     'job-running': 'a batch job is already running',
     'organisation-dissolved': 'your organisation no longer exists: sign in again',
+    'identity-paying': 'a payment or a run of this wallet is not finished: try again once it is',
     'identity-first': 'this identity has the organisation: remove the one that was joined to it',
     'organisation-in-use': 'both identities have an organisation with records',
     'payout-locked': 'the payout is neither ready nor failed',

@@ -3,7 +3,6 @@ import { payouts } from '#drizzle/schema/directory.ts'
 import { type ReconcileProblem, relayChannels, relayLines } from '#drizzle/schema/relay.ts'
 import { hasPaidDirectly } from '#lib/archive/direct-payments.ts'
 import type { Database } from '#lib/db/connection.ts'
-import { organisationOfWallet } from '#lib/directory/payouts/claims.ts'
 import { SponsorRefusal } from '#lib/refusal/sponsor-refusal.ts'
 import { LedgerError } from '#lib/stellar/ledger-error.ts'
 import { decodeEnvelope, encodeSigned } from '#lib/stellar/node/envelope.ts'
@@ -98,7 +97,13 @@ async function settle(relay: Relay, payment: TokenEvent, line: Line): Promise<ne
   const db = await relay.database()
   const transfer = (await findTransferOfHash(db, payment.hash))?.transfer
   if (!transfer) {
-    const recorded = await recordPayment(relay, payment)
+    const recorded = await recordPayment(relay, payment).catch((error: unknown) => {
+      // The ledger has applied it, whatever a node that lags lets the sponsor say.
+      if (error instanceof SponsorRefusal) return 'rpc-behind' as const
+      throw error
+    })
+    if (recorded === 'history-gap')
+      throw new LineError('payout-gone', 'the ledger shows its payment, and no longer how')
     if (typeof recorded === 'string') throw new LineError('payout-busy', 'its payment cannot be recorded yet')
     throw new LineError('line-gone', 'the ledger shows its payment')
   }
@@ -137,7 +142,7 @@ export async function requireUnpaidByEmployer(relay: Relay, line: Line, owner: s
 /**
  * Records a payment that the ledger applied and no row has, ends the line or settles the payout that it was made for, and stops
  * payments unless they are stopped, in one SQL transaction. One from an escrow whose mark names no payout of this database needs an
- * operator's word. Resolves to its transfer. `transfer-open`: another transfer that may pay the same is undecided; `rpc-behind`: the
+ * operator's word. Its payout may be that of another organisation by now: the channel's mark names it. Resolves to its transfer. `transfer-open`: another transfer that may pay the same is undecided; `rpc-behind`: the
  * RPC does not have the transaction yet. Nothing is recorded then.
  */
 export async function recordPayment(relay: Relay, event: TokenEvent): Promise<{ id: string } | ReconcileProblem> {
@@ -155,12 +160,11 @@ export async function recordPayment(relay: Relay, event: TokenEvent): Promise<{ 
     const payout = await findPaidPayout(relay, markKeys, event)
     // A transfer that pays no line may hold it: that of a client.
     if (payout?.status === 'pending' && payout.error === null) return 'transfer-open'
-    const payoutId = line?.payout ?? payout?.id
     const claim = async (tx: Database) => {
       if (line && !(await lockLine(tx, line))) throw new LineError('line-gone', 'the line has ended in the meantime')
     }
     // It may have been for a payout that was instructed again after the backup.
-    const isUnknown = isDelegated && !line && !payout
+    const isUnknown = isDelegated && !payout
     const onFound = (tx: Database) => noteFound({ ...relay, database: async () => tx }, { channel, number, isUnknown })
     try {
       const id = await sponsorChannel(
@@ -171,7 +175,7 @@ export async function recordPayment(relay: Relay, event: TokenEvent): Promise<{ 
           signedXDR,
           line: line && { ...line, sealedOpening: null, claim },
           onFound,
-          ...(isDelegated && { delegated: payoutId ? { payoutId } : {} }),
+          ...(isDelegated && { delegated: payout ? { payoutId: payout.id, organisation: payout.organisation } : {} }),
         },
       )
       return { id }
@@ -192,11 +196,15 @@ async function noteFound(
   const { token } = store
   const tx = await store.database()
   const { reconciledStop, adoptedSequence, retired } = relayChannels
-  const isCompared = and(isChannel(token, channel), eq(retired, false))
-  const columns = { again: reconciledStop, adopted: adoptedSequence }
-  const [compared] = await tx.select(columns).from(relayChannels).where(isCompared)
-  if (compared && (compared.adopted ?? -1n) < number) {
-    await stopPayments(tx, { token, channel, now: store.now(), again: compared.again ?? undefined })
+  // A database that was replaced under its host may not have its row yet: until it is reconciled, it keeps payments stopped.
+  const unknown = { token, address: channel, seenAt: new Date(0), problem: 'account' as const }
+  await tx.insert(relayChannels).values(unknown).onConflictDoNothing()
+  const columns = { again: reconciledStop, adopted: adoptedSequence, retired }
+  const [channelRow] = await tx.select(columns).from(relayChannels).where(isChannel(token, channel))
+  const { again, adopted, retired: isRetired } = channelRow ?? { again: null, adopted: null, retired: false }
+  const explains = (adopted ?? -1n) < number
+  if (!isRetired && (isUnknown || explains)) {
+    await stopPayments(tx, { token, channel, now: store.now(), again: (explains && again) || undefined })
   }
   await countFound(tx, token)
   if (isUnknown && (await readStop(tx, token)))
@@ -217,11 +225,9 @@ async function findPaidLine(relay: Relay, markKeys: MarkKeys, payment: TokenEven
 /** The payout that a payment from an escrow was made for. If it is `pending` with an error, no open transfer pays it. */
 async function findPaidPayout(relay: Relay, markKeys: MarkKeys, payment: TokenEvent) {
   const { channel, from, to } = payment
+  if (from === channel) return undefined
+  const { id, organisation, status, error, address } = payouts
   const db = await relay.database()
-  const organisation = await organisationOfWallet(db, from)
-  if (from === channel || organisation === null) return undefined
-  const { id, status, error } = payouts
-  const isTo = and(eq(payouts.organisation, organisation), eq(payouts.address, to))
-  const candidates = await db.select({ id, status, error }).from(payouts).where(isTo)
+  const candidates = await db.select({ id, organisation, status, error }).from(payouts).where(eq(address, to))
   return await findMarked(markKeys, candidates, ({ id }) => ({ payment, purpose: id }))
 }

@@ -15,7 +15,7 @@ import { isRegistered } from './check.ts'
 import { recordPayment } from './past-payments.ts'
 import { readMarkKeys } from './payment-mark.ts'
 import type { Relay, RelayStore } from './relay.ts'
-import { isUnreconciled, resumeIfReconciled } from './resume.ts'
+import { isUnreconciled, RECONCILE_PATIENCE_MS, resumeIfReconciled } from './resume.ts'
 
 /**
  * During a stop, brings the rows of every channel of the relays' key up to the ledger: records the payments that have no row,
@@ -35,9 +35,10 @@ export async function reconcile(relay: Relay): Promise<void> {
     const problem = await reconcileChannel(relay, address, stop).catch((error: unknown) => {
       const isLedgers = error instanceof LedgerError && error.code === 'unavailable'
       log(isLedgers ? 'info' : 'error', 'reconcile', { channel: address, failure: describeFailure(error) })
-      // A database that does not respond says nothing about the channel.
+      // A database that does not respond for a while says nothing about the channel.
       const cause = databaseFailure(error)
-      if (cause instanceof Refusal && cause.code === 'unavailable') return undefined
+      const isYoung = relay.now().getTime() - stop.since.getTime() < RECONCILE_PATIENCE_MS
+      if (isYoung && cause instanceof Refusal && cause.code === 'unavailable') return undefined
       return isLedgers ? 'rpc-behind' : 'failed'
     })
     if (problem === reconcileProblem || problem === undefined) continue

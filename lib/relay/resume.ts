@@ -31,12 +31,13 @@ export async function resumeIfReconciled({ database, token, now }: RelayStore): 
 /**
  * Lets payments go on: with a note, at an operator's word, although channels are not reconciled. If their history is not whole, every
  * payout from before the stop that was not paid becomes `pending` with an error: the employers cancel them, and instruct again what
- * was not paid. Nothing is changed while a channel may still be reconciled without a word.
+ * was not paid. Nothing is changed while a channel may still be reconciled without a word, or a transfer from before the stop is
+ * undecided.
  */
 export async function resumePayments(
   { db, ...context }: ResumeContext,
   { note }: { note?: string } = {},
-): Promise<'resumed' | 'not-stopped' | { waitsFor: string }> {
+): Promise<'resumed' | 'not-stopped' | { waitsFor: string } | { undecided: string }> {
   return await transact(db, async (tx) => {
     const { token, now } = context
     // No payment is being recorded then.
@@ -45,11 +46,13 @@ export async function resumePayments(
     if (!stop) return 'not-stopped'
     const open = await findUnreconciled(tx, token, stop)
     const isYoung = now.getTime() - stop.since.getTime() < RECONCILE_PATIENCE_MS
-    const isPaying = await mayStillPay(tx, stop)
     const mayEndAlone = ({ problem }: Unreconciled) =>
-      problem !== 'purpose-unknown' && (isPaying || (isYoung && problem !== 'history-gap' && problem !== 'failed'))
+      isYoung && (problem === null || problem === 'rpc-behind' || problem === 'transfer-open')
     const waiting = note === undefined ? open[0] : open.find(mayEndAlone)
     if (waiting) return { waitsFor: waiting.address }
+    const isWhole = open.every(({ problem }) => problem === 'purpose-unknown')
+    const undecided = isWhole ? undefined : await findUndecided(tx, stop)
+    if (undecided) return { undecided }
     await resume({ ...context, db: tx }, { stop, open, note })
     return 'resumed'
   })
@@ -59,11 +62,17 @@ export async function resumePayments(
 export const isUnreconciled = ({ since }: Stop) =>
   sql`${relayChannels.reconciledStop} is distinct from ${since.toISOString()}::timestamptz`
 
-/** Whether a payment that was recorded before the stop is undecided: its payout is not suspended, and its channel not reconciled. */
-async function mayStillPay(tx: Database, { since }: Stop): Promise<boolean> {
-  const { status, createdAt, payout, lineJob } = transfers
-  const isOfPayment = or(isNotNull(payout), isNotNull(lineJob))
-  return (await tx.$count(transfers, and(eq(status, 'open'), isOfPayment, lt(createdAt, since)))) > 0
+/** An open transfer of a payment that was recorded before the stop: its payout is not suspended, and its end may free it. */
+async function findUndecided(tx: Database, { since }: Stop): Promise<string | undefined> {
+  const { id, status, createdAt, payout, lineJob } = transfers
+  // No line's is recorded during a stop. The times of clients' transfers are the database's, as that of the stop.
+  const isOlder = or(isNotNull(lineJob), and(isNotNull(payout), lt(createdAt, since)))
+  const [open] = await tx
+    .select({ id })
+    .from(transfers)
+    .where(and(eq(status, 'open'), isOlder))
+    .limit(1)
+  return open?.id
 }
 
 interface Unreconciled {

@@ -3,7 +3,7 @@ import { type Transfer, type TransferStatus, transfers } from '#drizzle/schema/t
 import { recordAudit } from '#lib/db/audit-log.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
 import { claimPayout, type PayoutClaim, SPONSOR } from '#lib/directory/payouts/claims.ts'
-import { explainUnfit, UNFIT } from '#lib/directory/payouts/unfit.ts'
+import { explainUnfit, UNFIT, type UnfitReason } from '#lib/directory/payouts/unfit.ts'
 import { type SponsorRefusal, sponsorRefused } from '#lib/refusal/sponsor-refusal.ts'
 import { lockTransfer } from './rows.ts'
 import { settlePayout } from './settle.ts'
@@ -50,17 +50,21 @@ export async function linkEarlierPayout(tx: Database, transfer: Transfer, limits
 }
 
 /** The refusal of the payout that a client names, with the reason and what to do. */
-export async function payoutUnfit(
+export async function payoutUnfit(db: Database, transfer: Unlinked, limits: PayoutLimits): Promise<SponsorRefusal> {
+  const { reason, ...details } = await whyUnfit(db, transfer, limits)
+  return sponsorRefused('payout', { detail: UNFIT[reason], details: { reason, ...details } })
+}
+
+type Unlinked = Pick<Transfer, 'payout' | 'organisation' | 'recipient'>
+
+/** Why the named payout does not fit; with the hash that has paid it, or the payout that the transfer pays. */
+async function whyUnfit(
   db: Database,
-  { payout, organisation, recipient }: Pick<Transfer, 'payout' | 'organisation' | 'recipient'>,
+  { payout, organisation, recipient }: Unlinked,
   { payoutId = '', createdBefore }: PayoutLimits,
-): Promise<SponsorRefusal> {
-  const { reason, hash }: Awaited<ReturnType<typeof explainUnfit>> =
-    payout !== null
-      ? { reason: 'other-payout' }
-      : await explainUnfit(db, { organisation, recipient, payoutId, ...(createdBefore && { createdBefore }) })
-  const details = { reason, ...(hash && { hash }), ...(payout !== null && { payoutId: payout }) }
-  return sponsorRefused('payout', { detail: UNFIT[reason], details })
+): Promise<{ reason: UnfitReason; hash?: string; payoutId?: string }> {
+  if (payout !== null) return { reason: 'other-payout', payoutId: payout }
+  return await explainUnfit(db, { organisation, recipient, payoutId, ...(createdBefore && { createdBefore }) })
 }
 
 /** The ledger truncates its close time to whole seconds. */
@@ -90,10 +94,10 @@ export async function linkRepeat(
     const limits = { payoutId, ...(isDated && { createdBefore: endOfSecond(appliedAt) }) }
     const linked = await linkPayout(tx, transfer, limits, now)
     if (!linked) {
-      const { details } = await payoutUnfit(tx, transfer, limits)
+      const { hash: paidBy, ...details } = await whyUnfit(tx, transfer, limits)
       throw sponsorRefused('payout', {
         detail: 'this transaction is recorded already, do not build it again',
-        details: { ...details, hash: transfer.hash ?? hash, status },
+        details: { ...details, ...(paidBy && { paidBy }), hash: transfer.hash ?? hash, status },
       })
     }
     const entry = { organisation: linked.organisation ?? undefined, actor: SPONSOR, subject: payoutId }

@@ -35,6 +35,8 @@ export interface RecordingTerms {
   calls?: CallRules | undefined
   /** the payout that the client names, if any */
   payoutId?: string
+  /** the organisation of the payout that a found payment was made for, if its wallet may have another one by now */
+  organisation?: string
   /** the account whose quota it counts against, if it isn't the payer's */
   quotaAccount?: string
   /** the line that a channel pays with it */
@@ -117,7 +119,7 @@ export const rowOf = async (tx: Database, { intent, terms, now }: Proposal) => (
   owner: intent.owner,
   sequenceNumber: intent.sequenceNumber,
   recipient: intent.to,
-  organisation: await organisationOfWallet(tx, intent.owner ?? intent.account),
+  organisation: terms.organisation ?? (await organisationOfWallet(tx, intent.owner ?? intent.account)),
   quotaAccount: terms.quotaAccount ?? null,
   quotaDay: quotaDay(now),
   lineJob: terms.line?.job ?? null,

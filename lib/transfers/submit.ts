@@ -181,7 +181,7 @@ export interface ChannelTransfer extends Pick<RecordingTerms, 'onFound'> {
   /** the ledger's state that the caller has just read for this transaction */
   checked?: LedgerCheck | undefined
   /** set if the channel pays from the escrow of a delegation, with the payout that it pays, if that is recorded */
-  delegated?: Pick<RecordingTerms, 'payoutId'>
+  delegated?: Pick<RecordingTerms, 'payoutId' | 'organisation'>
 }
 
 /** The call that a channel may make when it pays from an escrow. */

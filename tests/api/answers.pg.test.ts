@@ -424,8 +424,10 @@ test('refuses employer operations to a contractor', async () => {
   const joined = { session: (await service.signIn('somebody')).session }
   expect(await statusOf('POST', '/me/identities', as(dorothy, joined))).toBe(200)
   expect(await statusOf('DELETE', '/me/identities/idp', as(dorothy))).toBe(200)
+  expect(await statusOf('DELETE', '/me/identities/idp', as(dorothy))).toBe(404)
+  const wallet = await service.wallet(Keypair.random().publicKey())
+  expect(await statusOf('POST', '/me/identities', as(dorothy, { session: wallet }))).toBe(200)
   expect(await statusOf('DELETE', '/me/identities/idp', as(dorothy))).toBe(409)
-  expect(await statusOf('DELETE', '/me/identities/ledger', as(dorothy))).toBe(404)
   expect(await statusOf('POST', '/funding/faucet', as(dorothy))).toBe(409)
 })
 

@@ -65,8 +65,9 @@ describe('a real OpenID provider', () => {
 
   test('keeps the organisation of a user through a later invite', async () => {
     const { body } = await exchange((await provider.logIn('dora')).access_token)
-    await service.ask('PATCH', '/me', { session: body.session ?? '', body: { orgName: 'Dora' } })
+    await me(body.session)
     const employer = await service.wallet(accountOf(9_102))
+    service.clock.now = new Date(service.clock.now.getTime() + 1_000)
     await service.ask('POST', '/contractors', { session: employer, body: { name: 'Dora', email: 'dora@b.example' } })
     expect(await me(body.session)).toMatchObject({ roles: ['employer'], invite: { role: 'contractor' } })
   })

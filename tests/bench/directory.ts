@@ -102,6 +102,7 @@ async function measurePages(db: Database, organisation: string): Promise<Figure>
     organisation: { id: organisation, name: 'bench' },
     records: [],
     isInvited: false,
+    cameInvited: false,
   }
   const read = (from: typeof after | undefined) => async () => {
     const page = await listPayouts({ ...offlineContext(db, new Date()), user }, { limit: PAGE, cursor: from })

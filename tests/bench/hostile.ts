@@ -31,7 +31,7 @@ export async function measureHostile(databaseUrl: string, only = ''): Promise<vo
   const times = ({ times: all }: LoadReport) =>
     `${percentile(all, 0.5).toFixed(0)}, ${percentile(all, 0.99).toFixed(0)} ms`
   try {
-    // The first request of a user founds an organisation, which takes longer.
+    // The first request of a user records it, which takes longer.
     for (const other of otherSessions) await askOnce(`${base}/api/me`, { sessions: [other] })
     row(['with this running', '/me p50, p99', 'PATCH /me', '/health', 'answers', 'memory', `p99 < ${GOAL_MS} ms`])
     for (const { name } of ATTACKS.filter((attack) => attack.name.includes(only))) {

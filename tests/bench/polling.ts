@@ -71,7 +71,8 @@ export async function startPollingService(
   const others = Array.from({ length: USERS }, () => Keypair.random().publicKey())
   const otherSessions = await Promise.all(others.map(mint))
   const headers = { Authorization: `Bearer ${session}` }
-  const found = await fetch(`${base}/api/me`, { headers })
+  const named = { method: 'PATCH', body: JSON.stringify({ orgName: 'the bench' }) }
+  const found = await fetch(`${base}/api/me`, { ...named, headers: { ...headers, 'Content-Type': 'application/json' } })
     .then((answer) => answer.json() as Promise<{ employer: { orgId: string } }>)
     .then(async ({ employer }) => ({
       organisation: employer.orgId,

@@ -8,7 +8,7 @@ import { ingest } from '#lib/archive/ingest.ts'
 import { endow, enrol, openTestNetwork, sendAndWait, type TestNetwork } from '#lib/cli/client/participants.ts'
 import { batchRow, contractorRow, insertRows, payoutRow } from '#lib/cli/seed/rows.ts'
 import { publicHalf } from '#lib/config/relay-key.ts'
-import { admitUser } from '#lib/directory/users.ts'
+import { admitUser, becomeEmployer } from '#lib/directory/users.ts'
 import { startRun } from '#lib/relay/run.ts'
 import { buildDelegation } from '#lib/wallet/calls.ts'
 import type { Opening } from '#lib/wallet/commitment.ts'
@@ -121,17 +121,17 @@ async function run(stage: RelayStage, { payees, channels, onStart }: RunTerms): 
   )
   const delegations = await delegate(network, employer, { channels, payouts: payees.length }, opening)
   const identity = { kind: 'ledger', sub: employer.address } as const
-  const { organisation } = await admitUser({ db, now: new Date() }, identity)
-  if (!organisation) throw new Error('the employer has no organisation')
-  const contractors = payees.map(({ address }) => contractorRow({ organisation: organisation.id, address }))
-  const row = batchRow({ organisation: organisation.id, status: 'ready', payoutCount: payees.length })
+  const context = { db, now: new Date() }
+  const { organisation } = await becomeEmployer(context, await admitUser(context, identity))
+  const contractors = payees.map(({ address }) => contractorRow({ organisation, address }))
+  const row = batchRow({ organisation, status: 'ready', payoutCount: payees.length })
   const key = publicHalf(settings.relay.key)
   const rows = await Promise.all(
     payees.map(async ({ address }, index) => {
       const contractor = contractors[index]?.id ?? ''
       const spender = channels[index % channels.length] ?? ''
       const encryptedAmount = await sealPayout(key, { batch: row.id, contractor, spender }, AMOUNT)
-      const fields = { contractor, encryptedAmount, organisation: organisation.id, batch: row.id, address }
+      const fields = { contractor, encryptedAmount, organisation, batch: row.id, address }
       const payout = payoutRow({ ...fields, status: 'ready' })
       const line = { contractor, address, channel: spender, sealHash: hashSeal(encryptedAmount), payout: payout.id }
       return { payout, line }
@@ -153,7 +153,7 @@ async function run(stage: RelayStage, { payees, channels, onStart }: RunTerms): 
   await startRun(
     {
       db,
-      employer: { organisation: organisation.id, actor: identity },
+      employer: { organisation, actor: identity },
       session: { ...identity, id: 'bench', expiresAt: new Date(Date.now() + 3_600_000) },
       batch,
       network: service.network,

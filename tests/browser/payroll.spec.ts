@@ -145,7 +145,7 @@ test('keeps filters in the URL, and reports filters that the list does not have'
   await ignored.getByRole('link', { name: 'Remove' }).click()
   await expect(page).toHaveURL(`${program.base}/transfers?view=open`)
   // Names that every object inherits are no others than any.
-  for (const name of ['constructor', 'toString', '__proto__']) {
+  for (const name of ['constructor', 'toString']) {
     const response = await page.goto(`${program.base}/transfers?${name}=x`)
     expect(response?.status()).toBe(200)
     await expect(page.getByRole('alert').filter({ hasText: `${name}=x` })).toBeVisible()

@@ -287,6 +287,7 @@ describe('the page of an invite', () => {
     expect(await find(token)).toEqual({
       company: 'Acme',
       invited: 'Ann',
+      ways: { email: true, wallet: true, namesAccount: false },
       expiresAt: new Date(NOW.getTime() + 14 * 86_400_000),
       accepted: undefined,
     })

@@ -122,7 +122,7 @@ test('tells a verified email of a wallet that was joined to it, once, and joins 
   expect(letters.map(({ to }) => to)).toEqual([[email]])
   const [letter] = letters
   if (!letter) throw new Error('no letter')
-  expect(partsOf(letter).text).toContain(`The wallet ${accountOf(8_000 + employers)} was added`)
+  expect(partsOf(letter).text).toContain(`used with the wallet ${accountOf(8_000 + employers)}`)
 })
 
 test('escapes names in HTML, and keeps them out of the headers', async () => {

@@ -99,6 +99,7 @@ const viewer = (user: Partial<User>): User => ({
   organisation: undefined,
   records: [],
   isInvited: false,
+  cameInvited: false,
   ...user,
 })
 

@@ -2,12 +2,14 @@ import { eq } from 'drizzle-orm'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { auditLog } from '#drizzle/schema/audit.ts'
 import { identities, organisations } from '#drizzle/schema/directory.ts'
+import { transfers } from '#drizzle/schema/transfers.ts'
 import { mintSession } from '#lib/auth/session.ts'
+import { insertRows, transferRow } from '#lib/cli/seed/rows.ts'
 import { createBatch } from '#lib/directory/batches/batches.ts'
 import { changeContractor } from '#lib/directory/contractors/changes.ts'
 import { createContractor } from '#lib/directory/contractors/creation.ts'
 import { importContractors } from '#lib/directory/contractors/import.ts'
-import { admitSession, admitUser, requireEmployer } from '#lib/directory/users.ts'
+import { admitSession, admitUser, becomeEmployer, requireEmployer } from '#lib/directory/users.ts'
 import type { Answer, Method } from '../support/api-client.ts'
 import { captureLog } from '../support/console.ts'
 import { accountOf, atNoon, contextOf, fieldsOf, ISSUER, idOf, keyOf, NOW } from '../support/directory.ts'
@@ -134,7 +136,8 @@ describe('a new user', () => {
     await me(await service.user('carol', 'New@B.example'))
     await me(await service.user('carol'))
     const [row] = await service.db.select().from(identities).where(eq(identities.sub, 'carol'))
-    expect(row?.email).toBe('new@b.example')
+    // The last session has no verified email.
+    expect(row?.email).toBeNull()
   })
 })
 
@@ -219,10 +222,11 @@ describe('a pending invite', () => {
 
   test('requires onboarding from a user with an empty organisation, but not from one with records', async () => {
     const [employer, person] = [await newcomer(), await newcomer()]
-    await me(person.session)
+    const before = await me(person.session)
+    service.clock.now = new Date(NOW.getTime() + 1_000)
     await create(employer.session, { name: 'Ann', address: person.address })
-    expect(await me(person.session)).toMatchObject({ roles: [], needsOnboarding: true })
-    await service.ask('PATCH', '/me', { session: person.session, body: { orgName: 'Mine' } })
+    // It came later, and takes no role away.
+    expect((await me(person.session)).employer).toEqual(before.employer)
     expect(await me(person.session)).toMatchObject({ roles: ['employer'], needsOnboarding: true })
     const own = await create(person.session, { name: 'My own' })
     expect(await me(person.session)).toMatchObject({ needsOnboarding: false, invite: { role: 'contractor' } })
@@ -338,6 +342,25 @@ describe('a linked contractor', () => {
     await expect(createBatch(late, { name: 'March' })).rejects.toMatchObject(conflict)
     await expect(createContractor(late, { name: 'Bob' })).rejects.toMatchObject(conflict)
     await expect(importContractors(late, [{ name: 'Bob' }])).rejects.toMatchObject(conflict)
+  })
+
+  test('founds no organisation in a request that began before it accepted', async () => {
+    const [employer, person] = [await newcomer(), await newcomer()]
+    const context = { db: service.db, now: NOW }
+    const user = await admitUser(context, { kind: 'ledger', sub: person.address })
+    await accept(person.session, await invite(employer.session, await create(employer.session, { name: 'Ann' })))
+    await expect(becomeEmployer(context, user)).rejects.toMatchObject({ code: 'employer-required' })
+  })
+
+  test('founds that of its person in a request that began before it was joined', async () => {
+    const [person, other] = [await newcomer(), await newcomer()]
+    const context = { db: service.db, now: NOW }
+    const user = await admitUser(context, { kind: 'ledger', sub: person.address })
+    await create(other.session, { name: 'Ann' })
+    await service.ask('POST', '/me/identities', { session: other.session, body: { session: person.session } })
+    const { organisation } = await becomeEmployer(context, user)
+    expect(organisation).toBe(Object((await me(other.session)).employer).orgId)
+    expect(organisation).not.toBe(user.organisationId)
   })
 
   test('sees its record and may change only its address', async () => {
@@ -497,6 +520,31 @@ describe('POST /me/identities', () => {
     expect((await accept(wallet.session, Object(open).token)).body).toMatchObject({ id, address: wallet.address })
     expect(await seenBy(session)).toMatchObject({ roles: ['contractor'], contractor: { id } })
     expect(await seenBy(wallet.session)).toEqual(await seenBy(session))
+    // The record stays with the identity that was invited.
+    await separate(session, 'ledger')
+    await separate(session, 'idp')
+    expect(await seenBy(session)).toMatchObject({ contractor: { id } })
+    expect(await seenBy(wallet.session)).toMatchObject({ roles: ['employer'] })
+  })
+
+  test('knows no invite to an email that the provider no longer verifies, for any identity', async () => {
+    const employer = await newcomer()
+    const [verified, wallet] = [await service.user('lena', 'lena@b.example'), await newcomer()]
+    await join(verified, wallet.session)
+    await create(employer.session, { name: 'Lena', email: 'lena@b.example' })
+    expect((await me(wallet.session)).invite).toBeDefined()
+    await me(await service.user('lena'))
+    expect((await me(wallet.session)).invite).toBeUndefined()
+  })
+
+  test('is not undone while a payment of the wallet is not finished', async () => {
+    const [user, wallet] = [await service.user('mona'), await newcomer()]
+    await join(user, wallet.session)
+    const open = transferRow({ account: wallet.address })
+    await insertRows(service.db, { transfers: [open] })
+    expect(refused(await separate(user, 'ledger'))).toEqual([409, expect.stringContaining('not finished')])
+    await service.db.update(transfers).set({ status: 'expired', settledAt: NOW }).where(eq(transfers.id, open.id))
+    expect((await separate(user, 'ledger')).status).toBe(200)
   })
 
   test('gives both identities one organisation, idempotently', async () => {

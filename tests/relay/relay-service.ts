@@ -7,7 +7,7 @@ import { enrol } from '#lib/cli/client/participants.ts'
 import { contractorRow, insertRows } from '#lib/cli/seed/rows.ts'
 import { generateRelayKey } from '#lib/config/relay-key.ts'
 import { devnetKeys } from '#lib/devnet/devnet.ts'
-import { admitUser } from '#lib/directory/users.ts'
+import { admitUser, becomeEmployer } from '#lib/directory/users.ts'
 import { readBalance } from '#lib/relay/balance.ts'
 import { submitOwnCall } from '#lib/relay/own-call.ts'
 import type { Channel, Relay } from '#lib/relay/relay.ts'
@@ -123,8 +123,8 @@ export async function openRelayService(
 
   /** Adds `ready` contractors with these addresses to a client's organisation. */
   async function hire({ address }: Client, addresses: readonly string[]): Promise<void> {
-    const user = await admitUser({ db, now: new Date() }, { kind: 'ledger', sub: address })
-    const organisation = user.organisation?.id ?? ''
+    const context = { db, now: new Date() }
+    const { organisation } = await becomeEmployer(context, await admitUser(context, { kind: 'ledger', sub: address }))
     const rows = addresses.map((each) => contractorRow({ organisation, address: each }))
     for (const contractor of rows) await insertRows(db, { contractors: [contractor] })
   }

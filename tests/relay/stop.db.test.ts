@@ -2,8 +2,8 @@ import { randomUUID } from 'node:crypto'
 import { Keypair } from '@stellar/stellar-sdk'
 import { eq, sql } from 'drizzle-orm'
 import { afterAll, beforeEach, describe, expect, test } from 'vitest'
-import { batches, contractors, payouts } from '#drizzle/schema/directory.ts'
-import { paymentStops, relayJobs, relayLines } from '#drizzle/schema/relay.ts'
+import { batches, contractors, identities, payouts } from '#drizzle/schema/directory.ts'
+import { paymentStops, relayChannels, relayJobs, relayLines } from '#drizzle/schema/relay.ts'
 import { quotas, transfers } from '#drizzle/schema/transfers.ts'
 import {
   batchRow,
@@ -21,9 +21,10 @@ import { readAttention } from '#lib/dashboard/overview.ts'
 import { unreachable } from '#lib/db/errors.ts'
 import type { EmployerContext } from '#lib/directory/context.ts'
 import { cancelPayout } from '#lib/directory/payouts/cancellation.ts'
+import { readTokenEvents, type TokenEvent } from '#lib/relay/channel-events.ts'
 import { changeChannel } from '#lib/relay/channel-state.ts'
 import { claimLine, type LeasedLine } from '#lib/relay/lease.ts'
-import { requireUnpaidOnLedger } from '#lib/relay/past-payments.ts'
+import { recordPayment, requireUnpaidOnLedger } from '#lib/relay/past-payments.ts'
 import { readMarkKeys, storeMarkKeys } from '#lib/relay/payment-mark.ts'
 import { reconcile } from '#lib/relay/reconcile.ts'
 import { RELAY_TIMES } from '#lib/relay/relay.ts'
@@ -639,6 +640,27 @@ describe('a payment that is marked for a payout', () => {
     expect((await findTransfer(db, unknown.id))?.transfer).toMatchObject({ payout: null, foundFor: payout })
   })
 
+  test('pays it although its wallet belongs to another organisation since, also with its line', async () => {
+    const lines = await fixture.makeRun(owner, [A, A])
+    const [withLine = '', without = ''] = await Promise.all(
+      lines.map(async (line) => (await fixture.lineOf(line)).payout ?? ''),
+    )
+    const ended = { outcome: 'canceled', settledAt: NOW, sealedAmount: null } as const
+    await db.update(relayLines).set(ended).where(eq(relayLines.payout, without))
+    const before = await db.query.identities.findFirst({ where: eq(identities.sub, owner) })
+    await db.update(identities).set({ organisation: randomUUID() }).where(eq(identities.sub, owner))
+    await fixture.stop(A)
+    const payments = [payFor(withLine, 80), payFor(without, 81)]
+    await reconcileOn({ payments })
+    expect(await isStopped()).toBe(false)
+    expect(await payoutOf(withLine)).toMatchObject({ status: 'paid', txHash: payments[0]?.hash })
+    expect(await payoutOf(without)).toMatchObject({ status: 'paid', txHash: payments[1]?.hash })
+    await db
+      .update(identities)
+      .set({ organisation: before?.organisation ?? '' })
+      .where(eq(identities.sub, owner))
+  })
+
   test('is shown with it if another transfer has paid it, or it is canceled', async () => {
     const lines = await fixture.makeRun(owner, [A, A])
     const [paid, canceled] = await Promise.all(lines.map(async (line) => (await fixture.lineOf(line)).payout ?? ''))
@@ -718,6 +740,35 @@ describe('a payment whose mark names no payout of this database', () => {
     await reconcileOn({ payments: [lost, later] })
     expect([await problemOf(), await db.$count(transfers)]).toEqual(['purpose-unknown', 2])
     expect(await resume()).toBe('resumed')
+  })
+
+  test('is asked about although its number was adopted at a word, by the host that finds it afterwards', async () => {
+    await setChannel(A, { adoptedSequence: 8n })
+    const relay = relayOn(
+      fixture,
+      { payments: [payment({ channel: ONE, owner, to: RECIPIENT, ledger: 80, number: 8n })] },
+      [ONE],
+    )
+    await relay.ledger.check()
+    const [found] = (await readTokenEvents(relay, A, undefined)).transfers
+    expect(await recordPayment(relay, found as TokenEvent)).toMatchObject({ id: expect.any(String) })
+    expect(await fixture.stopOf()).toMatchObject({ found: 1 })
+    await reconcileOn({ payments: [] })
+    expect([await isStopped(), await problemOf()]).toEqual([true, 'purpose-unknown'])
+  })
+
+  test('stops payments although the database does not have its channel', async () => {
+    const relay = relayOn(fixture, { payments: [lost] }, [ONE])
+    await relay.ledger.check()
+    const [found] = (await readTokenEvents(relay, A, undefined)).transfers
+    await db.delete(relayChannels)
+    await recordPayment(relay, found as TokenEvent)
+    expect(await fixture.stopOf()).toMatchObject({ found: 1 })
+    expect(await fixture.channelOf(A)).toMatchObject({
+      adoptedSequence: null,
+      reconciledStop: null,
+      hasUnknownPurpose: true,
+    })
   })
 
   test('needs no word before everything that was signed before the stop was applied or has expired', async () => {
@@ -809,7 +860,7 @@ describe('an operator lets payments go on', () => {
     const { payout } = await makeRun(newWallet())
     const open = transferRow({ account: newWallet(), payout, createdAt: new Date(0) })
     await insertRows(db, { transfers: [open] })
-    expect(await resume(RECONCILE_PATIENCE_MS + 60_000)).toEqual({ waitsFor: A })
+    expect(await resume(RECONCILE_PATIENCE_MS + 60_000)).toEqual({ undecided: open.id })
     expect([await isStopped(), await entries()]).toEqual([true, []])
     // The relay that has reported the open transfer may be gone for good.
     await setChannel(A, { reconcileProblem: 'transfer-open' })

@@ -71,6 +71,8 @@ async function resume(context: ActionContext & { token: string }, note: string):
   const resumed = await resumePayments(context, { note })
   if (resumed === 'resumed') return undefined
   if (resumed === 'not-stopped') return 'Payments are not stopped.'
+  if ('undecided' in resumed)
+    return `It is too early: transfer ${resumed.undecided} is not decided yet. It ends once the RPC responds.`
   return `It is too early: the relays are still reconciling channel ${resumed.waitsFor}, and payments go on by themselves.`
 }
 

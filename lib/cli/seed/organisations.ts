@@ -29,7 +29,7 @@ export function makeOrganisation(
   const [id, account] = [source.uuid(), source.address()]
   const user = { organisation: id, createdAt }
   const users = [identityRow({ ...user, kind: 'idp', sub: `seed|${contact}`, issuer: 'seed', email: contact })]
-  if (hasWallet) users.push(identityRow({ ...user, sub: account }))
+  if (hasWallet) users.push(identityRow({ ...user, sub: account, joinedAt: createdAt }))
   const ready = PEOPLE.length - CONTRACTOR_STATUSES_AT_THE_END.length
   const count = PEOPLE.length + (index === 0 ? more : 0)
   const people = Array.from({ length: count }, (_, place): Contractor => {

@@ -4,8 +4,8 @@ import { recordAudit } from '#lib/db/audit-log.ts'
 import { transactFor } from '#lib/db/connection.ts'
 import { Refusal } from '#lib/refusal/refusal.ts'
 import type { UserContext } from '../context.ts'
-import { dissolveIfEmpty, lockIdentities } from '../organisations.ts'
-import { actorOf, provenAccounts, type User } from '../users.ts'
+import { dissolveIfEmpty } from '../organisations.ts'
+import { actorOf, lockUser, type PersonIdentity, type User } from '../users.ts'
 import { refuseConflict } from './creation.ts'
 import { readInviteToken } from './invite-token.ts'
 import { isValidInvite } from './invites.ts'
@@ -27,15 +27,15 @@ export async function acceptInvite(
   const actor = actorOf(user.identity)
   const [unlocked] = await db.select().from(contractors).where(isValidInvite(name, now))
   if (!unlocked) throw inviteNotFound()
-  const viewingKeys = await findViewingKeys(accounts, [requireInvitee(user, unlocked)])
+  const viewingKeys = await findViewingKeys(accounts, [requireInvitee(user, unlocked).address])
   const accepting = transactFor(db, unlocked.organisation, async (tx) => {
-    await lockIdentities(tx, user.identity)
+    const present = await lockUser(tx, user, now)
     const [record] = await tx.select().from(contractors).where(isValidInvite(name, now)).for('update')
     if (!record) throw inviteNotFound()
     // Checked again under the lock. If the address has changed, a later lookup finds the new one's registration.
-    const address = requireInvitee(user, record)
+    const { address, invitee } = requireInvitee(present, record)
     const pvk = viewingKeys.get(address ?? '')
-    const { kind, sub } = user.identity
+    const { kind, sub } = invitee
     const status = statusAfter(record.status, Boolean(pvk))
     const fields = { linkedKind: kind, linkedSub: sub, inviteAcceptedAt: now, status, address, ...(pvk && { pvk }) }
     const [linked] = await tx.update(contractors).set(fields).where(eq(contractors.id, record.id)).returning()
@@ -43,7 +43,7 @@ export async function acceptInvite(
     const { organisation, id } = linked
     const detail = { status: linked.status }
     await recordAudit(tx, now, { organisation, actor, action: 'contractor.linked', subject: id, detail })
-    await dissolveIfEmpty(tx, { organisation: user.organisationId, actor }, now)
+    await dissolveIfEmpty(tx, { organisation: present.organisationId, actor }, now)
     return presentContractor(linked)
   })
   return await accepting.catch(refuseConflict)
@@ -51,16 +51,24 @@ export async function acceptInvite(
 
 type Row = typeof contractors.$inferSelect
 
-/** Requires an open invite that `user` may accept. Returns the address that the record then has. */
-function requireInvitee(user: User, record: Row): string | null {
+/**
+ * Requires an open invite that `user` may accept. Returns the address that the record then has, and the identity that is linked to
+ * it: the one that was invited, which keeps it if the person's identities separate.
+ */
+function requireInvitee(
+  user: User,
+  record: Row,
+): { address: string | null; invitee: Pick<PersonIdentity, 'kind' | 'sub'> } {
   if (record.organisation === user.organisationId) throw new Refusal('own-invite')
   if (record.inviteAcceptedAt !== null) throw new Refusal('invite-accepted')
-  const accounts = provenAccounts(user)
+  const { identity, identities } = user
+  const isNamed = ({ kind, sub, email }: PersonIdentity) =>
+    kind === 'ledger' ? sub === record.address : email !== null && email === record.emailFolded
+  const named = identities.filter(isNamed)
   const isUnaddressed = record.address === null && record.emailFolded === null
-  const hasAddress = record.address !== null && accounts.includes(record.address)
-  const hasEmail = record.emailFolded !== null && user.identities.some(({ email }) => email === record.emailFolded)
-  if (!isUnaddressed && !hasAddress && !hasEmail) throw new Refusal('invite-for-other')
-  return record.address ?? (user.identity.kind === 'ledger' ? user.identity.sub : null)
+  const invitee = named.find((each) => each.kind === identity.kind && each.sub === identity.sub) ?? named[0]
+  if (!invitee && !isUnaddressed) throw new Refusal('invite-for-other')
+  return { address: record.address ?? (identity.kind === 'ledger' ? identity.sub : null), invitee: invitee ?? identity }
 }
 
 function statusAfter(status: ContractorStatus, isRegistered: boolean): ContractorStatus {

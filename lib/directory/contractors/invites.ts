@@ -118,7 +118,8 @@ export async function findInvite({ db, settings, now }: DirectoryContext, token:
     invited: email === null ? person : maskEmail(email),
     ways: {
       email: email !== null || address === null,
-      wallet: address !== null || email === null,
+      // A contract cannot sign in.
+      wallet: address?.startsWith('G') ?? email === null,
       namesAccount: address !== null,
     },
     expiresAt,

@@ -12,6 +12,7 @@ export const UNFIT = {
   draft: 'its batch is a draft: lock it with POST /batches/{id}/ready',
   'already-paid': 'the payout is paid by `hash`: do not pay it again',
   canceled: 'the payout is canceled: instruct it in another batch',
+  undecided: 'it is not known whether the payout was paid: ask the payee, and cancel it with DELETE /payouts/{id}',
   busy: 'another transfer or a run is paying the payout: wait for it, or resume the batch’s run',
   newer: 'the ledger applied the transaction before the payout was created: pay the payout with another transfer',
   'other-payout': 'the transaction pays `payoutId`: build another one for this payout',
@@ -28,13 +29,13 @@ export async function explainUnfit(
     createdBefore,
   }: Pick<PayoutClaim, 'recipient' | 'createdBefore'> & { organisation: string | null; payoutId: string },
 ): Promise<{ reason: UnfitReason; hash?: string }> {
-  const { address, status, txHash, createdAt } = payouts
+  const { address, status, error, txHash, createdAt } = payouts
   const isNamed = and(eq(payouts.id, payoutId), eq(payouts.organisation, organisation ?? ''))
   const [payout] =
     organisation === null || !isId(payoutId)
       ? []
       : await db
-          .select({ address, status, txHash, createdAt, batch: batches.status })
+          .select({ address, status, error, txHash, createdAt, batch: batches.status })
           .from(payouts)
           .innerJoin(batches, eq(batches.id, payouts.batch))
           .where(isNamed)
@@ -43,6 +44,7 @@ export async function explainUnfit(
   if (payout.status === 'paid') return { reason: 'already-paid', hash: payout.txHash ?? '' }
   if (payout.status === 'canceled') return { reason: 'canceled' }
   if (payout.status === 'draft' || payout.batch === 'draft') return { reason: 'draft' }
+  if (payout.status === 'pending' && payout.error !== null) return { reason: 'undecided' }
   if (createdBefore && payout.createdAt >= createdBefore) return { reason: 'newer' }
   return { reason: 'busy' }
 }
