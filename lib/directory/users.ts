@@ -114,7 +114,7 @@ export function isUpToDate(row: { issuer: string | null; email: string | null },
   if (identity.kind === 'idp' && row.issuer !== identity.issuer) {
     throw new Refusal('provider-mismatch')
   }
-  // What the provider no longer verifies proves nothing, whichever identity of the person is asked.
+  // What the provider no longer verifies proves nothing, for any identity of the person.
   return identity.kind === 'ledger' || (emailOf(identity) ?? null) === row.email
 }
 

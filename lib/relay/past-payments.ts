@@ -98,7 +98,7 @@ async function settle(relay: Relay, payment: TokenEvent, line: Line): Promise<ne
   const transfer = (await findTransferOfHash(db, payment.hash))?.transfer
   if (!transfer) {
     const recorded = await recordPayment(relay, payment).catch((error: unknown) => {
-      // The ledger has applied it, whatever a node that lags lets the sponsor say.
+      // The ledger has applied it: the sponsor refuses it only by the word of a node that lags.
       if (error instanceof SponsorRefusal) return 'rpc-behind' as const
       throw error
     })
