@@ -27,9 +27,14 @@ const PAUSES = { first: 250, last: 10_000 }
 /**
  * Repeats a request that may be repeated as it is, as long as its errors pass. By default for about a minute; each further attempt
  * takes ten seconds.
+ * @throws the reason of `signal`
  */
-export async function patiently<Result>(request: () => Promise<Result>, attempts = ATTEMPTS): Promise<Result> {
+export async function patiently<Result>(
+  request: () => Promise<Result>,
+  { attempts = ATTEMPTS, signal }: { attempts?: number; signal?: AbortSignal | undefined } = {},
+): Promise<Result> {
   for (let attempt = 1; ; attempt += 1) {
+    signal?.throwIfAborted()
     try {
       return await request()
     } catch (error) {
@@ -39,8 +44,21 @@ export async function patiently<Result>(request: () => Promise<Result>, attempts
         throw error
       }
       const asked = error instanceof PayrollError ? (error.retryAfter ?? 0) * 1000 : 0
-      const pause = Math.min(PAUSES.last, Math.max(asked, PAUSES.first * 2 ** (attempt - 1)))
-      await new Promise((resolve) => setTimeout(resolve, pause))
+      const ms = Math.min(PAUSES.last, Math.max(asked, PAUSES.first * 2 ** (attempt - 1)))
+      await pause(ms, signal)
     }
   }
+}
+
+/** Waits this long (ms). @throws the reason of `signal` */
+export async function pause(ms: number, signal?: AbortSignal): Promise<void> {
+  signal?.throwIfAborted()
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const timer = setTimeout(resolve, ms)
+  const stop = () => resolve()
+  signal?.addEventListener('abort', stop)
+  await promise
+  clearTimeout(timer)
+  signal?.removeEventListener('abort', stop)
+  signal?.throwIfAborted()
 }

@@ -29,6 +29,18 @@ export interface RunRequest {
   /** how long (ms) to wait until the ledger shows what the service calls paid: a minute by default */
   seenMs?: number
   say(line: string): void
+  /** how far the call is, for a page */
+  progress?(progress: RunProgress): void
+  /** ends the call between two steps, with the signal's reason */
+  signal?: AbortSignal | undefined
+}
+
+/** `done` of `of` payouts, or of delegations; `etaSeconds` once the pace is known. */
+export interface RunProgress {
+  step: 'looking' | 'sealing' | 'delegating' | 'paying' | 'checking'
+  done: number
+  of: number
+  etaSeconds?: number
 }
 
 /** A payout to be paid, with its channel and seal. */

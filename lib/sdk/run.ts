@@ -6,13 +6,16 @@ import { findPaid, findPaidBefore, notePayouts, type PastPayments, requireNew } 
 import { patiently } from './patience.ts'
 import { type BatchState, readBatch } from './payees.ts'
 import { PayrollError, take } from './payroll-client.ts'
+import { requireBalance } from './run-balance.ts'
 import { requireOwnDelegation, revokeOwn } from './run-delegations.ts'
 import { RunError } from './run-error.ts'
+import { follow } from './run-follow.ts'
 import { manifestOf } from './run-manifest.ts'
 import type { Line, RunRequest } from './run-request.ts'
 import { chooseChannels, countedOf, makeReady, recognize, requireSame, sealAgain } from './run-seals.ts'
 import { delegationLedgers } from './run-terms.ts'
 import { sponsorCall } from './sponsored-call.ts'
+import { inTurn } from './turns.ts'
 
 /** How a run ended: how many payouts of the batch the ledger shows as paid, of how many that are not canceled. */
 export interface RunResult {
@@ -23,19 +26,25 @@ export interface RunResult {
 /**
  * Seals, delegates, signs, starts a run and follows it. Each step first reads the state of the service, of the ledger and of the
  * employer's notes, so that a second call after an interruption continues without paying or delegating twice. What the ledger shows
- * as paid is not paid again, and only what it shows is called paid.
- * @throws RunError; WalletError `relay-unknown` or `history-incomplete` before anything is sealed or delegated; PayrollError
+ * as paid is not paid again, and only what it shows is called paid. An abort ends the call between two steps; another call continues.
+ * @throws RunError; WalletError `balance-too-low`, `relay-unknown` or `history-incomplete` before anything is sealed or delegated;
+ *   PayrollError
  */
 export async function runBatch(request: RunRequest): Promise<RunResult> {
-  const { client, batch } = request
+  const { client, batch, holder, signal, progress } = request
+  const of = request.payees.length
   const read = async () => {
-    const state = await patiently(() => readBatch(client, batch))
+    const state = await patiently(() => readBatch(client, batch), { signal })
     requireSame(request, state)
     return state
   }
-  const before = await patiently(async () => findPaidBefore(request, countedOf(request, await read())))
-  notePayouts(request, countedOf(request, await read()))
-  await patiently(() => makeReady(request))
+  progress?.({ step: 'looking', done: 0, of })
+  const before = await patiently(async () => findPaidBefore(request, countedOf(request, await read())), { signal })
+  const present = await read()
+  notePayouts(request, countedOf(request, present))
+  if (present.status === 'draft') await patiently(() => requireBalance(request), { signal })
+  progress?.({ step: 'sealing', done: 0, of })
+  await patiently(() => makeReady(request), { signal })
   for (let attempt = 1; ; attempt += 1) {
     const state = await read()
     // Also the payouts that have been added since: nothing is signed that was not checked and noted.
@@ -48,10 +57,12 @@ export async function runBatch(request: RunRequest): Promise<RunResult> {
       return await finish(request, before, isPaying ? await follow(request) : undefined)
     }
     if (known.length > 0) await cancelPaid(request, known)
-    else if (await patiently(() => start(request, unpaid))) break
+    // Other tabs of this account may pay in between, and would make each other's proofs stale.
+    else if (await patiently(() => inTurn(holder.address, () => start(request, unpaid)), { signal })) break
     if (attempt === STARTS) throw new RunError('not-started', 'the batch could not be started')
   }
   const failure = await follow(request)
+  progress?.({ step: 'checking', done: 0, of })
   return await finish(request, before, failure)
 }
 
@@ -74,37 +85,6 @@ async function cancelPaid(request: RunRequest, payouts: BatchState['payouts']): 
   }
 }
 
-/** How often the progress is read (ms), and how many times a failed batch may stay failed without a run while its channels are taken. */
-const POLL_MS = 500
-const STILL_POLLS = 120
-
-/** How often a poll is repeated: the service may be away for ten minutes. */
-const POLL_ATTEMPTS = 66
-
-/** Shows the progress of the batch until its run ends; resolves to why the run failed, if it did. */
-async function follow({ client, batch, say }: RunRequest): Promise<RunError | undefined> {
-  let last = ''
-  for (let still = 0; still < STILL_POLLS; still += 1) {
-    const progress = await patiently(
-      () => take(client.GET('/batches/{id}/status', { params: { path: { id: batch } } })),
-      POLL_ATTEMPTS,
-    )
-    const { status, settledCount, failedCount, payoutCount, run } = progress
-    const failed = failedCount > 0 ? `, ${failedCount} failed` : ''
-    const line = `The service says: ${status}, ${settledCount} of ${payoutCount} paid${failed}`
-    if (line !== last) say(line)
-    if (run?.status === 'failed') {
-      const code = run.code === undefined ? '' : ` (${run.code})`
-      return new RunError('run-failed', `the run ended: ${run.error ?? 'the service names no reason'}${code}`, run.code)
-    }
-    if (run?.status === 'completed' || status === 'completed') return undefined
-    if (line !== last || run?.status === 'running') still = 0
-    last = line
-    await new Promise((resolve) => setTimeout(resolve, POLL_MS))
-  }
-  return undefined
-}
-
 /** Starts the run, after seals and delegations are in place. False if something has changed in the meantime. */
 async function start(request: RunRequest, unpaid: BatchState['payouts']): Promise<boolean> {
   const { client, deployment, holder, batch, notes, say } = request
@@ -116,7 +96,9 @@ async function start(request: RunRequest, unpaid: BatchState['payouts']): Promis
   const parts = Map.groupBy(lines, (line) => line.channel)
   // A signature over lines of another channel may still be used there, as long as its escrow exists.
   await revokeOwn(request, new Set(parts.keys()))
-  for (const [channel, part] of parts) {
+  for (const [index, [channel, part]] of [...parts].entries()) {
+    request.progress?.({ step: 'delegating', done: index, of: parts.size })
+    request.signal?.throwIfAborted()
     const escrow = {
       spender: channel,
       amount: part.reduce((sum, { amount }) => sum + amount, 0n),
@@ -164,8 +146,9 @@ async function tryStart(request: RunRequest, lines: readonly Line[]): Promise<bo
   }
 }
 
-/** How long (ms) the ledger's events may take to show what the service has seen. */
+/** How long (ms) the ledger's events may take to show what the service has seen, and how often they are read. */
 const SEEN_MS = 60_000
+const READ_MS = 500
 
 /**
  * Returns the rest, and reports the payments that the ledger shows: of each line of the list.
@@ -220,6 +203,6 @@ async function seePaid(request: RunRequest, payouts: BatchState['payouts'], befo
     const paid = await patiently(() => findPaid({ ...request, say }, payouts, before))
     const isSeen = payouts.every(({ id, status }) => status !== 'paid' || paid.has(id))
     if (isSeen || Date.now() > deadline) return paid
-    await new Promise((resolve) => setTimeout(resolve, 4 * POLL_MS))
+    await new Promise((resolve) => setTimeout(resolve, 4 * READ_MS))
   }
 }

@@ -51,7 +51,10 @@ export function checkBlinding({ blinding }: Opening): void {
 /** The balance less the amount. @throws WalletError `balance-too-low`, `malformed` */
 export function subtractAmount(balance: bigint, amount: bigint): bigint {
   if (checkAmount(amount) > balance)
-    throw new WalletError('balance-too-low', 'the confidential balance does not cover the amount')
+    throw new WalletError('balance-too-low', 'the confidential balance does not cover the amount', {
+      needed: amount,
+      available: balance,
+    })
   return balance - amount
 }
 

@@ -45,15 +45,23 @@ export type WalletErrorCode =
 
 interface WalletErrorOptions extends ErrorOptions {
   contractError?: number | undefined
+  needed?: bigint
+  available?: bigint
 }
 
 export class WalletError extends CodedError<WalletErrorCode> {
   static override readonly className = 'WalletError'
   /** Number of the contract's error, such as 3506 for a proof that is wrong or stale. */
   readonly contractError: number | undefined
+  /** Of `balance-too-low`: base units. */
+  readonly needed: bigint | undefined
+  readonly available: bigint | undefined
 
-  constructor(code: WalletErrorCode, message: string, { contractError, ...options }: WalletErrorOptions = {}) {
+  constructor(code: WalletErrorCode, message: string, given: WalletErrorOptions = {}) {
+    const { contractError, needed, available, ...options } = given
     super(code, message, options)
     this.contractError = contractError
+    this.needed = needed
+    this.available = available
   }
 }

@@ -7,6 +7,7 @@ import { enrol } from '#lib/cli/client/participants.ts'
 import { signRun } from '#lib/cli/client/run-signature.ts'
 import { publicHalf } from '#lib/config/relay-key.ts'
 import { runBatch } from '#lib/sdk/run.ts'
+import type { RunProgress } from '#lib/sdk/run-request.ts'
 import { syncBalance } from '#lib/wallet/balance.ts'
 import { readPastDelegations } from '#lib/wallet/escrow.ts'
 import type { Fault } from '../support/fault-proxy.ts'
@@ -98,6 +99,44 @@ test('replaces seals that it does not recognize, and pays the amounts of the lis
   ).rejects.toThrow()
   expect(await runBatch(await requestOf(payroll))).toEqual({ paid: 3, payouts: 3 })
   await expectPaidOnce(payroll, before)
+})
+
+test('says how far it is, ends between two steps when it is aborted, and continues', async () => {
+  const payroll = await prepare()
+  const before = await receivedBy()
+  const leaving = new AbortController()
+  const steps: RunProgress[] = []
+  const aborted = {
+    signal: leaving.signal,
+    progress: ({ step, done }: RunProgress) => step === 'delegating' && done === 1 && leaving.abort(new Error('left')),
+  }
+  const request = await requestOf(payroll)
+  await expect(runBatch({ ...request, ...aborted })).rejects.toThrow('left')
+  const again = await requestOf(payroll)
+  expect(await runBatch({ ...again, progress: (progress) => steps.push(progress) })).toEqual({ paid: 3, payouts: 3 })
+  await expectPaidOnce(payroll, before)
+  expect([...new Set(steps.map(({ step }) => step))]).toEqual([
+    'looking',
+    'sealing',
+    'delegating',
+    'paying',
+    'checking',
+  ])
+  expect(steps.filter(({ step }) => step === 'paying').at(-1)).toMatchObject({ done: 3, of: 3 })
+  expect(await callsOf(payroll)).toEqual(['revoke_spender', 'revoke_spender', 'set_spender', 'set_spender'])
+})
+
+test('locks no batch that the balance does not cover, and says what is needed and available', async () => {
+  const payroll = await prepare(TOTAL - 1n)
+  const before = await receivedBy()
+  await expect(requestOf(payroll).then(runBatch)).rejects.toMatchObject({
+    ...{ name: 'WalletError', code: 'balance-too-low', needed: TOTAL, available: TOTAL - 1n },
+    message: 'the list needs 3.5000004, and 3.5000003 is available',
+  })
+  const { body } = await service.ask('GET', `/batches/${payroll.batch}`, { session: payroll.employer.session })
+  expect(body).toMatchObject({ status: 'draft', payoutCount: 0 })
+  expect(await receivedBy()).toEqual(before)
+  expect(await callsOf(payroll)).toEqual([])
 })
 
 test('neither seals nor delegates if the API names a different key or channel from the document', async () => {

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { isTransient, patiently } from '#lib/sdk/patience.ts'
+import { isTransient, patiently, pause } from '#lib/sdk/patience.ts'
 import { PayrollError } from '#lib/sdk/payroll-client.ts'
 import { RunError } from '#lib/sdk/run-error.ts'
 import { LedgerError } from '#lib/stellar/ledger-error.ts'
@@ -67,4 +67,13 @@ test('gives up after about a minute with the last error, and at once if the erro
   const refused = failing([LASTING['a refusal']])
   await expect(patiently(refused.request)).rejects.toBe(LASTING['a refusal'])
   expect(refused.times).toEqual([0])
+})
+
+test('ends a pause with the reason of its signal', async () => {
+  vi.useRealTimers()
+  const leaving = new AbortController()
+  const waiting = pause(60_000, leaving.signal)
+  leaving.abort(new Error('left'))
+  await expect(waiting).rejects.toThrow('left')
+  await expect(patiently(async () => 1, { signal: leaving.signal })).rejects.toThrow('left')
 })
