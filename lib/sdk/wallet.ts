@@ -31,6 +31,7 @@ export {
   type ManifestPayout,
   signManifest,
 } from '#lib/wallet/manifest.ts'
+export { decryptForSelf, encryptForSelf, type OwnAmountBinding } from '#lib/wallet/own-amount.ts'
 export type { Prover } from '#lib/wallet/prover.ts'
 export { type SealBinding, sealPayout } from '#lib/wallet/seal.ts'
 export { keypairSigner, type Signer } from '#lib/wallet/signer.ts'

@@ -15,6 +15,7 @@ import {
   buildMerge,
   buildRegister,
   buildTransfer,
+  encryptForSelf,
   fetchDeployment,
   keypairSigner,
   matchPayees,
@@ -63,10 +64,11 @@ export async function runPayroll(origin: string, deploymentUrl: string, say: Say
   const { inviteUrl } = await take(client.POST('/contractors/{id}/invite', { params: { path: { id: grace.id } } }))
   say(`invited ${grace.name}`, inviteUrl)
 
-  // Create and lock a batch with one payout. The service cannot read the encrypted amount.
+  // Create and lock a batch with one payout. Only this account can read the encrypted amount.
   const { id } = await take(client.POST('/batches', { body: { name: 'March' } }))
   const path = { id }
-  const instructions = [{ contractorId: ada.id, encryptedAmount: 'c2VhbGVk' }]
+  const encryptedAmount = await encryptForSelf(employer, { batch: id, contractor: ada.id }, 12_5000000n)
+  const instructions = [{ contractorId: ada.id, encryptedAmount }]
   const { payouts } = await take(
     client.POST('/batches/{id}/instructions', { params: { path }, body: { instructions } }),
   )
