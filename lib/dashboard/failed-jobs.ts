@@ -13,10 +13,10 @@ import { findUsersOf } from './users.ts'
 const ANOTHER_BATCH = 'pay only those payees, from its own balance and in a batch of payouts'
 const NO_NEW_JOB = ' A new job would begin with other payees, who may have been paid.'
 
-const UNKNOWN = {
-  ...askTo('check with the payees which payments arrived, and pay only the others, in a batch of payouts', NO_NEW_JOB),
-  actor: 'operator',
-} as const
+const UNKNOWN = askTo(
+  'check with the payees which payments arrived, and pay only the others, in a batch of payouts',
+  NO_NEW_JOB,
+)
 
 const TAMPERED = {
   actor: 'operator',

@@ -69,7 +69,7 @@ export async function listStalledBatches(db: Database, now: Date, only?: string)
       isOngoing: true,
       why: `the employer’s application has sent nothing since; ${settledCount} paid, ${failedCount} failed, ${waiting} waiting`,
       asksToPay: true,
-      actor: 'operator',
+      actor: 'employer',
       remedy: `Ask the employer to send ${rest}.`,
       request: `Please open your payroll application and send ${rest}, or cancel ${waiting === 1 ? 'it' : 'them'}.`,
       organisation: { id: organisation, name: organisationName },
