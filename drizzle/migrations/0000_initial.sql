@@ -443,6 +443,7 @@ CREATE INDEX "payouts_newest" ON "payouts" USING btree ("organisation","created_
 CREATE INDEX "payouts_by_status" ON "payouts" USING btree ("organisation","status","created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST) WHERE "payouts"."status" <> 'paid';--> statement-breakpoint
 CREATE INDEX "payouts_by_contractor" ON "payouts" USING btree ("contractor","created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST);--> statement-breakpoint
 CREATE INDEX "payouts_by_batch" ON "payouts" USING btree ("batch","created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST);--> statement-breakpoint
+CREATE INDEX "payouts_by_address" ON "payouts" USING btree ("address");--> statement-breakpoint
 CREATE INDEX "payouts_sequence" ON "payouts" USING btree ("sequence");--> statement-breakpoint
 CREATE INDEX "payouts_to_settle" ON "payouts" USING btree ("organisation","address","status","created_at","sequence") WHERE "payouts"."status" in ('ready', 'failed');--> statement-breakpoint
 CREATE INDEX "payouts_unpaid" ON "payouts" USING btree ("status","batch","created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST) WHERE "payouts"."status" <> 'paid';--> statement-breakpoint

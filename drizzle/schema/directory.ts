@@ -238,6 +238,7 @@ export const payouts = pgTable(
       .where(sql`${table.status} <> 'paid'`),
     index('payouts_by_contractor').on(table.contractor, ...newest(table)),
     index('payouts_by_batch').on(table.batch, ...newest(table)),
+    index('payouts_by_address').on(table.address),
     index('payouts_sequence').on(table.sequence),
     index('payouts_to_settle')
       .on(table.organisation, table.address, table.status, table.createdAt, table.sequence)

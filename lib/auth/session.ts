@@ -16,7 +16,8 @@ export interface SessionSettings {
 /** A ledger account, or a user of the identity provider `issuer`. */
 export type Identity =
   | { kind: 'ledger'; sub: string }
-  | { kind: 'idp'; sub: string; issuer: string; email?: string | undefined }
+  /** `email`: null if the provider says that it is not verified, undefined if it says nothing */
+  | { kind: 'idp'; sub: string; issuer: string; email?: string | null | undefined }
 
 /** A verified session. The user is (kind, sub): an idp sub that looks like a G-address is not a ledger user. */
 export type Session = Identity & { id: string; expiresAt: Date }
@@ -100,7 +101,7 @@ function sessionOf({ sub, kind, jti, exp, idp, email }: JWTPayload): Session {
   const shared = { sub, id: jti, expiresAt: new Date(exp * 1000) }
   if (kind === 'ledger' && StrKey.isValidEd25519PublicKey(sub)) return { kind, ...shared }
   if (kind === 'idp' && typeof idp === 'string') {
-    return { kind, ...shared, issuer: idp, ...(typeof email === 'string' && { email }) }
+    return { kind, ...shared, issuer: idp, ...((typeof email === 'string' || email === null) && { email }) }
   }
   throw invalid()
 }

@@ -132,10 +132,10 @@ function composeNotice(to: string, own: readonly PersonIdentity[]): Message {
  */
 export async function separateIdentities(context: UserContext, kind: string): Promise<User> {
   const { db, user, now } = context
-  const { organisationId: organisation } = user
   const actor = actorOf(user.identity)
-  await transactFor(db, organisation, async (tx) => {
+  await transactFor(db, user.organisationId, async (tx) => {
     await lockPersons(tx, user.identity)
+    const organisation = await organisationOf(tx, user.identity)
     const all = await tx.select().from(identities).where(eq(identities.organisation, organisation))
     const joined = all.filter((identity) => identity.joinedAt !== null && identity.kind === kind)
     const isFirst = all.length > 1 && all.some((identity) => identity.kind === kind)
@@ -154,6 +154,7 @@ async function isPaying(tx: Database, names: readonly PersonName[]): Promise<boo
   const accounts = names.flatMap(({ kind, sub }) => (kind === 'ledger' ? [sub] : []))
   const isOpen = and(
     eq(transfers.status, 'open'),
+    isNotNull(transfers.payout),
     or(inArray(transfers.account, accounts), inArray(transfers.owner, accounts)),
   )
   const isRunning = and(

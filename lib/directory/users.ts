@@ -85,13 +85,21 @@ export async function admitUser({ db, now }: Context, identity: Identity): Promi
   if (existing) return existing
   return await transact(db, async (tx) => {
     const row = { kind: identity.kind, sub: identity.sub, createdAt: now, ...providerFields(identity) }
-    const [added] = await tx.insert(identities).values(row).onConflictDoNothing().returning({ sub: identities.sub })
-    const isVerifiedAnew = !added && identity.kind === 'idp'
-    if (isVerifiedAnew) await tx.update(identities).set(providerFields(identity)).where(isIdentity(identity))
-    const user = await findUser(tx, identity, now)
-    if (!user) throw new Error('the identity was inserted, but no row was found')
-    return user
+    await tx.insert(identities).values(row).onConflictDoNothing()
+    return await updateUser(tx, identity, now)
   })
+}
+
+/** Stores what the provider says about the email of a known identity, and returns its user. */
+async function updateUser(tx: Database, identity: Identity, now: Date): Promise<User> {
+  if (identity.kind === 'idp' && identity.email !== undefined) {
+    const isThis = and(isIdentity(identity), eq(identities.issuer, identity.issuer))
+    const email = emailOf(identity) ?? null
+    await tx.update(identities).set({ email }).where(isThis)
+  }
+  const user = await findUser(tx, identity, now)
+  if (!user) throw new Error('an identity that was admitted has no row')
+  return user
 }
 
 /** Returns undefined for a new user, and for a user whose verified email has changed. */
@@ -114,8 +122,9 @@ export function isUpToDate(row: { issuer: string | null; email: string | null },
   if (identity.kind === 'idp' && row.issuer !== identity.issuer) {
     throw new Refusal('provider-mismatch')
   }
-  // What the provider no longer verifies proves nothing, for any identity of the person.
-  return identity.kind === 'ledger' || (emailOf(identity) ?? null) === row.email
+  // What the provider no longer verifies proves nothing, for any identity of the person. It may also say nothing about an email.
+  const says = identity.kind === 'idp' && identity.email !== undefined
+  return !says || (emailOf(identity) ?? null) === row.email
 }
 
 /** A person's identities, organisation and linked records in one statement, since nearly every request runs it. */
@@ -167,7 +176,7 @@ const userQuery = builtOnce((db) => {
 
 /** The verified email of an identity-provider user, case-folded. */
 export function emailOf(identity: Identity): string | undefined {
-  return identity.kind === 'idp' && identity.email !== undefined ? foldEmail(identity.email) : undefined
+  return identity.kind === 'idp' && identity.email ? foldEmail(identity.email) : undefined
 }
 
 export const employerRequired = () => new Refusal('employer-required')
@@ -213,9 +222,8 @@ export const founderOf = (user: User) => ({
 /** Locks the identities of a user's person, and returns the user as it is now: a request may have taken long to arrive. */
 export async function lockUser(tx: Database, { identity }: Pick<User, 'identity'>, now: Date): Promise<User> {
   await lockPersons(tx, identity)
-  const user = await findUser(tx, identity, now)
-  if (!user) throw new Refusal('organisation-dissolved')
-  return user
+  // Another session may have stored another email in the meantime.
+  return (await findUser(tx, identity, now)) ?? (await updateUser(tx, identity, now))
 }
 
 /** The sub of a person's first identity. */

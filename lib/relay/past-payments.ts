@@ -16,7 +16,7 @@ import { sponsorChannel } from '#lib/transfers/submit.ts'
 import { readPaymentsSince, type TokenEvent } from './channel-events.ts'
 import { isChannel, setChannel } from './channel-state.ts'
 import { isLineError, LineError } from './line-error.ts'
-import { findMarked, type MarkKeys, purposeOf, readMarkKeys } from './payment-mark.ts'
+import { findMarked, type MarkKeys, purposeOf, readMarkKeys, sealMarkKeyOf } from './payment-mark.ts'
 import type { Relay, RelayStore } from './relay.ts'
 import { sequenceNumberOf } from './sequence.ts'
 
@@ -150,6 +150,7 @@ export async function recordPayment(relay: Relay, event: TokenEvent): Promise<{ 
   const { channel, from, hash } = event
   const isDelegated = from !== channel
   const markKeys = await readMarkKeys(relay)
+  const sealedMarkKey = await sealMarkKeyOf(relay, channel)
   const found = await lookUp(network, hash)
   if (found.status === 'NOT_FOUND') return found.oldestLedger > event.ledger ? 'history-gap' : 'rpc-behind'
   const signedXDR = encodeSigned(decodeEnvelope(found.envelopeXdr, network.passphrase))
@@ -163,9 +164,11 @@ export async function recordPayment(relay: Relay, event: TokenEvent): Promise<{ 
     const claim = async (tx: Database) => {
       if (line && !(await lockLine(tx, line))) throw new LineError('line-gone', 'the line has ended in the meantime')
     }
-    // It may have been for a payout that was instructed again after the backup.
-    const isUnknown = isDelegated && !payout
-    const onFound = (tx: Database) => noteFound({ ...relay, database: async () => tx }, { channel, number, isUnknown })
+    const onFound = (tx: Database, isShown: boolean) => {
+      // It may have been for a payout that was instructed again after the backup.
+      const found = { channel, number, isUnknown: isDelegated && !isShown, sealedMarkKey }
+      return noteFound({ ...relay, database: async () => tx }, found)
+    }
     try {
       const id = await sponsorChannel(
         { sponsor, tracker: sponsor.tracker },
@@ -191,13 +194,18 @@ export async function recordPayment(relay: Relay, event: TokenEvent): Promise<{ 
  */
 async function noteFound(
   store: RelayStore,
-  { channel, number, isUnknown }: { channel: string; number: bigint; isUnknown: boolean },
+  {
+    channel,
+    number,
+    isUnknown,
+    sealedMarkKey,
+  }: { channel: string; number: bigint; isUnknown: boolean; sealedMarkKey: string | null },
 ): Promise<void> {
   const { token } = store
   const tx = await store.database()
   const { reconciledStop, adoptedSequence, retired } = relayChannels
   // A database that was replaced under its host may not have its row yet: until it is reconciled, it keeps payments stopped.
-  const unknown = { token, address: channel, seenAt: new Date(0), problem: 'account' as const }
+  const unknown = { token, address: channel, seenAt: new Date(0), problem: 'account' as const, sealedMarkKey }
   await tx.insert(relayChannels).values(unknown).onConflictDoNothing()
   const columns = { again: reconciledStop, adopted: adoptedSequence, retired }
   const [channelRow] = await tx.select(columns).from(relayChannels).where(isChannel(token, channel))

@@ -63,6 +63,12 @@ export async function storeMarkKeys(relay: Relay): Promise<void> {
   }
 }
 
+/** The mark key of a channel, sealed to the relays' key; null if this relay does not know it. */
+export async function sealMarkKeyOf(relay: Relay, channel: string): Promise<string | null> {
+  const markKey = (await readMarkKeys(relay)).get(channel)
+  return markKey ? await sealMarkKey(publicHalf(relay.key), channel, markKey) : null
+}
+
 /** Reads the mark keys of every channel that has stored one for the relays' key, and those of this relay's channels. */
 export async function readMarkKeys({ database, token, channels, key, memory }: Relay): Promise<MarkKeys> {
   const { markKeys } = memory

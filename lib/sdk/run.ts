@@ -15,7 +15,6 @@ import type { Line, RunRequest } from './run-request.ts'
 import { chooseChannels, countedOf, makeReady, recognize, requireSame, sealAgain } from './run-seals.ts'
 import { delegationLedgers } from './run-terms.ts'
 import { sponsorCall } from './sponsored-call.ts'
-import { inTurn } from './turns.ts'
 
 /** How a run ended: how many payouts of the batch the ledger shows as paid, of how many that are not canceled. */
 export interface RunResult {
@@ -31,7 +30,7 @@ export interface RunResult {
  *   PayrollError
  */
 export async function runBatch(request: RunRequest): Promise<RunResult> {
-  const { client, batch, holder, signal, progress } = request
+  const { client, batch, signal, progress } = request
   const of = request.payees.length
   const read = async () => {
     const state = await patiently(() => readBatch(client, batch), { signal })
@@ -42,7 +41,8 @@ export async function runBatch(request: RunRequest): Promise<RunResult> {
   const before = await patiently(async () => findPaidBefore(request, countedOf(request, await read())), { signal })
   const present = await read()
   notePayouts(request, countedOf(request, present))
-  if (present.status === 'draft') await patiently(() => requireBalance(request), { signal })
+  if (present.status === 'draft')
+    await patiently(() => requireBalance(request, owed(request, before, present)), { signal })
   progress?.({ step: 'sealing', done: 0, of })
   await patiently(() => makeReady(request), { signal })
   for (let attempt = 1; ; attempt += 1) {
@@ -57,13 +57,19 @@ export async function runBatch(request: RunRequest): Promise<RunResult> {
       return await finish(request, before, isPaying ? await follow(request) : undefined)
     }
     if (known.length > 0) await cancelPaid(request, known)
-    // Other tabs of this account may pay in between, and would make each other's proofs stale.
-    else if (await patiently(() => inTurn(holder.address, () => start(request, unpaid)), { signal })) break
+    else if (await patiently(() => start(request, unpaid), { signal })) break
     if (attempt === STARTS) throw new RunError('not-started', 'the batch could not be started')
   }
   const failure = await follow(request)
   progress?.({ step: 'checking', done: 0, of })
   return await finish(request, before, failure)
+}
+
+/** The payees of the list whose payout neither the service nor the ledger shows as paid. */
+function owed({ payees }: RunRequest, before: PastPayments, { payouts }: BatchState): RunRequest['payees'] {
+  const isPaid = ({ id, status }: BatchState['payouts'][number]) => status === 'paid' || before.paid.has(id)
+  const paid = new Set(payouts.filter(isPaid).map(({ contractorId }) => contractorId))
+  return payees.filter(({ contractor }) => !paid.has(contractor))
 }
 
 /** How many times the terms may change while a run is being prepared. */
@@ -121,6 +127,7 @@ async function tryStart(request: RunRequest, lines: readonly Line[]): Promise<bo
   const { client, deployment, holder, batch, say } = request
   const manifest = await manifestOf(request, lines)
   if (!manifest) return false
+  request.signal?.throwIfAborted()
   const escrows = await readOwnDelegations(
     deployment,
     holder,

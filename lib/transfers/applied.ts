@@ -86,7 +86,7 @@ async function settleApplied(tx: Database, proposal: Found, record: LedgerRecord
   if (!linked) throw await payoutUnfit(tx, written, limitsOf(terms, record))
   await auditRecorded(tx, linked, proposal)
   await settleOwners(tx, linked, now)
-  await terms.onFound?.(tx)
+  await terms.onFound?.(tx, linked.payout !== null || linked.foundFor !== null)
   if (sponsor !== null) await charge(tx, claimOf(linked, linked.kind === 'delegated' ? 0 : 1), feeCharged)
   return true
 }
@@ -101,8 +101,9 @@ async function linkDelegated(tx: Database, written: Transfer, payout: string | u
   const { id, hash } = written
   if (payout === undefined || hash === null) return written
   const isNoted = await noteFoundPayment({ db: tx, now }, { id: payout, transfer: id, txHash: hash })
-  if (isNoted) await tx.update(transfers).set({ foundFor: payout }).where(eq(transfers.id, id))
-  return written
+  if (!isNoted) return written
+  await tx.update(transfers).set({ foundFor: payout }).where(eq(transfers.id, id))
+  return { ...written, foundFor: payout }
 }
 
 /** A transaction pays no payout that was created after its ledger closed. */

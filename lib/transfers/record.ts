@@ -41,8 +41,8 @@ export interface RecordingTerms {
   quotaAccount?: string
   /** the line that a channel pays with it */
   line?: LinePayment | undefined
-  /** runs in the SQL transaction that records a payment that was found on the ledger */
-  onFound?: ((tx: Database) => Promise<void>) | undefined
+  /** runs in the SQL transaction that records a payment that was found on the ledger, with whether a payout shows it */
+  onFound?: ((tx: Database, isShown: boolean) => Promise<void>) | undefined
 }
 
 /** A channel's payment of a line. */

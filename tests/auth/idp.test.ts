@@ -138,20 +138,20 @@ describe('email', () => {
   }
   const custom = { emailClaim: 'https://pay.example/email' }
 
-  test.each<[string, object, Partial<ProviderSettings>, string | undefined]>([
+  test.each<[string, object, Partial<ProviderSettings>, string | null | undefined]>([
     ['verified', { email: 'a@b.example', email_verified: true }, {}, 'a@b.example'],
     ['missing', {}, {}, undefined],
-    ['not verified', { email: 'a@b.example', email_verified: false }, {}, undefined],
-    ['nothing said', { email: 'a@b.example' }, {}, undefined],
-    ['verified as a string', { email: 'a@b.example', email_verified: 'true' }, {}, undefined],
-    ['verified as a number', { email: 'a@b.example', email_verified: 1 }, {}, undefined],
-    ['no address', { email: 'ann', email_verified: true }, {}, undefined],
-    ['two addresses', { email: 'a@b.example,c@d.example', email_verified: true }, {}, undefined],
-    ['a line break', { email: 'a@b.example\nbcc: x', email_verified: true }, {}, undefined],
-    ['a Kelvin sign, which NFKC turns into a K', { email: '\u212aen@b.example', email_verified: true }, {}, undefined],
-    ['full-width letters', { email: 'ａnn@b.example', email_verified: true }, {}, undefined],
-    ['a list', { email: ['a@b.example'], email_verified: true }, {}, undefined],
-    ['too long', { email: `${'a'.repeat(250)}@b.example`, email_verified: true }, {}, undefined],
+    ['not verified', { email: 'a@b.example', email_verified: false }, {}, null],
+    ['nothing said', { email: 'a@b.example' }, {}, null],
+    ['verified as a string', { email: 'a@b.example', email_verified: 'true' }, {}, null],
+    ['verified as a number', { email: 'a@b.example', email_verified: 1 }, {}, null],
+    ['no address', { email: 'ann', email_verified: true }, {}, null],
+    ['two addresses', { email: 'a@b.example,c@d.example', email_verified: true }, {}, null],
+    ['a line break', { email: 'a@b.example\nbcc: x', email_verified: true }, {}, null],
+    ['a Kelvin sign, which NFKC turns into a K', { email: '\u212aen@b.example', email_verified: true }, {}, null],
+    ['full-width letters', { email: 'ａnn@b.example', email_verified: true }, {}, null],
+    ['a list', { email: ['a@b.example'], email_verified: true }, {}, null],
+    ['too long', { email: `${'a'.repeat(250)}@b.example`, email_verified: true }, {}, null],
     ['a custom claim', { [custom.emailClaim]: 'a@b.example', email_verified: true }, custom, 'a@b.example'],
     [
       'a custom claim with its own verified flag',
@@ -163,7 +163,7 @@ describe('email', () => {
       'a custom claim whose own flag is false',
       { [custom.emailClaim]: 'a@b.example', [`${custom.emailClaim}_verified`]: false, email_verified: true },
       custom,
-      undefined,
+      null,
     ],
     [
       'the standard claim while a custom one is configured',

@@ -61,7 +61,7 @@ test('is called with the access token if the token has no email claim', async ()
 
 test.each([
   ['a verified email', { email: 'own@b.example', email_verified: true }, 'own@b.example'],
-  ['an email that is not verified', { email: 'own@b.example', email_verified: false }, undefined],
+  ['an email that is not verified', { email: 'own@b.example', email_verified: false }, null],
 ])('is not called if the token has %s', async (_what, more, email) => {
   expect((await signIn(more)).identity.email).toBe(email)
   expect(authorizations).toEqual([])
@@ -83,12 +83,12 @@ describe('lets the user in without an email', () => {
     (body: unknown, status = 200): RequestListener =>
     (_request, response) =>
       void response.writeHead(status).end(typeof body === 'string' ? body : JSON.stringify(body))
-  test.each<[string, typeof userinfo]>([
+  test.each<[string, typeof userinfo, null?]>([
     ['of another user', respondWith({ ...VERIFIED, sub: 'user-2' })],
     ['of nobody', respondWith({ ...VERIFIED, sub: undefined })],
-    ['that is not verified', respondWith({ ...VERIFIED, email_verified: false })],
-    ['verified as a string', respondWith({ ...VERIFIED, email_verified: 'true' })],
-    ['that is not an address', respondWith({ ...VERIFIED, email: 'ann' })],
+    ['that is not verified', respondWith({ ...VERIFIED, email_verified: false }), null],
+    ['verified as a string', respondWith({ ...VERIFIED, email_verified: 'true' }), null],
+    ['that is not an address', respondWith({ ...VERIFIED, email: 'ann' }), null],
     ['refused', respondWith({ error: 'invalid_token' }, 401)],
     ['with status 500', respondWith(VERIFIED, 500)],
     ['that is not JSON', respondWith('eyJhbGciOi.J.x')],
@@ -96,10 +96,10 @@ describe('lets the user in without an email', () => {
     ['without end', respondWith({ ...VERIFIED, filler: 'x'.repeat(600_000) })],
     ['elsewhere', (_request, response) => response.writeHead(302, { location: '/me2' }).end()],
     ['cut off', (request) => request.socket.destroy()],
-  ])('from a response %s', async (_what, respond) => {
+  ])('from a response %s', async (_what, respond, email) => {
     userinfo = respond
     const { identity } = await signIn()
-    expect(identity).toEqual({ kind: 'idp', sub: 'user-1', issuer })
+    expect(identity).toEqual({ kind: 'idp', sub: 'user-1', issuer, ...(email === null && { email }) })
     expect(authorizations).toHaveLength(1)
   })
 })

@@ -112,6 +112,7 @@ test('starts an audit entry with its action, and lets the filters be cleared, on
   await page.setViewportSize(PHONE)
   await visit(page, program, '/audit')
   await expect(page.getByRole('link', { name: 'Clear' })).toHaveCount(0)
+  await page.getByText('Filters', { exact: true }).click()
   await page.getByLabel('Action').selectOption('batch.failed')
   await page.getByRole('button', { name: 'Filter' }).click()
   const row = page.getByRole('row').nth(1)

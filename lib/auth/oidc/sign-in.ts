@@ -112,16 +112,16 @@ async function askUserinfo(endpoint: URL, token: string, sub: string): Promise<R
 
 /**
  * Returns the email among `claims` if the provider has verified it: `<claim>_verified`, or `email_verified` for a custom
- * claim without such a sibling, is `true` and not the string.
+ * claim without such a sibling, is `true` and not the string. Null if it has not, nothing if the claims have no email.
  */
 function verifiedEmail(
   { emailClaim }: Pick<ProviderSettings, 'emailClaim'>,
   claims: Record<string, unknown>,
-): { email?: string } {
+): { email?: string | null } {
   const email = claims[emailClaim]
+  if (email === undefined) return {}
   const verified = claims[`${emailClaim}_verified`] ?? claims.email_verified
-  if (verified !== true || typeof email !== 'string') return {}
-  return isEmail(email) ? { email } : {}
+  return { email: verified === true && typeof email === 'string' && isEmail(email) ? email : null }
 }
 
 /** OpenID Connect Core §2: at most 255 ASCII characters. */
