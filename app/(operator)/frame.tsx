@@ -5,6 +5,7 @@ import { BrandMark } from '#app/brand-mark.tsx'
 import { CopyListener } from './copy-listener.tsx'
 import { Live } from './live.tsx'
 import { readPagePulse } from './page-pulse.ts'
+import { PendingBar } from './pending-bar.tsx'
 import { SearchBox } from './search-box.tsx'
 
 const PAGES = [
@@ -118,6 +119,7 @@ export async function Frame({ here, title, network, q, above, children }: FrameP
         </footer>
       </div>
       <CopyListener />
+      <PendingBar />
     </div>
   )
 }

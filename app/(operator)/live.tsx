@@ -10,7 +10,16 @@ const IDLE_MS = 15_000
 const RENEW_MS = 60_000
 /** After this long without a response, the service counts as unreachable and the page as stale. */
 const TIMEOUT_MS = 10_000
-const WORDS = { off: 'Reload for newer figures', live: 'Live', paused: 'Paused', lost: 'No connection' } as const
+/** After this long, a page that waits for a response is not called live. */
+const LATE_MS = 3_000
+const WORDS = {
+  off: 'Reload for newer figures',
+  live: 'Live',
+  paused: 'Paused',
+  waiting: 'Waiting for the service',
+  unread: 'Records cannot be read',
+  lost: 'No connection',
+} as const
 
 interface Pulse {
   /** of the records that a page shows; undefined while the database cannot be reached */
@@ -30,7 +39,12 @@ export function Live({ version, isOpen }: Pulse) {
   const read = useRef(0)
 
   useEffect(() => {
-    if (isPending) return
+    const startWaiting = () =>
+      window.setTimeout(() => setState((before) => (before === 'live' ? 'waiting' : before)), LATE_MS)
+    if (isPending) {
+      const late = startWaiting()
+      return () => window.clearTimeout(late)
+    }
     read.current = performance.now()
     let due = performance.now() + (isOpen ? BUSY_MS : IDLE_MS)
     let timer: number | undefined
@@ -39,13 +53,15 @@ export function Live({ version, isOpen }: Pulse) {
 
     const ask = async () => {
       isAsking = true
+      const late = startWaiting()
       const pulse = await askPulse(ending.signal)
+      window.clearTimeout(late)
       isAsking = false
       due = performance.now() + (pulse && !pulse.isOpen ? IDLE_MS : BUSY_MS)
       // Much may have changed by now: the tab is hidden, or shows another page.
       if (ending.signal.aborted) return
       if (!document.hidden) {
-        setState(pulse ? 'live' : 'lost')
+        setState(pulse ? stateOf(pulse) : 'lost')
         if (pulse) setSince('')
         else setSince((before) => before || new Date().toISOString().slice(11, 19))
       }
@@ -59,7 +75,7 @@ export function Live({ version, isOpen }: Pulse) {
       else if (!isAsking) timer = window.setTimeout(ask, Math.max(0, due - performance.now()))
     }
 
-    setState((before) => (before === 'off' ? 'live' : before))
+    setState((before) => (before === 'lost' || before === 'paused' ? before : stateOf({ version })))
     plan()
     document.addEventListener('visibilitychange', plan)
     return () => {
@@ -79,7 +95,7 @@ export function Live({ version, isOpen }: Pulse) {
       <span
         aria-hidden="true"
         data-state={state}
-        className={`live-dot size-1.5 rounded-full ${state === 'live' ? 'bg-good-fill' : state === 'lost' ? 'bg-bad-fill' : 'border border-faint'}`}
+        className={`live-dot size-1.5 rounded-full ${state === 'live' ? 'bg-good-fill' : state === 'lost' || state === 'unread' ? 'bg-bad-fill' : 'border border-faint'}`}
       />
       {WORDS[state]}
       {/* Always on the page: a screen reader announces a change of a live region, not a new one. */}
@@ -93,6 +109,8 @@ export function Live({ version, isOpen }: Pulse) {
     </span>
   )
 }
+
+const stateOf = ({ version }: Pick<Pulse, 'version'>) => (version === undefined ? 'unread' : 'live')
 
 /** Resolves to undefined without a response. If the session has ended, the page shows that on reload. */
 async function askPulse(ending: AbortSignal): Promise<Pulse | undefined> {

@@ -6,6 +6,7 @@ import type { Database } from '#lib/db/connection.ts'
 import { isSeenLately, RUN_PROBLEMS } from '#lib/relay/channel-state.ts'
 import { IS_OPEN_LINE } from '#lib/transfers/line.ts'
 import { parseManifest } from '#lib/wallet/manifest.ts'
+import { PROBLEM_EXPLANATIONS } from './channels.ts'
 import { IS_LEASED, IS_SENT } from './line-state.ts'
 import { countOf } from './list.ts'
 
@@ -108,7 +109,8 @@ function describeWait(
   if (preparing > 0) return 'a proof'
   if (channel.paused) return 'an operator, who has paused the channel'
   if (channel.problem !== null && !RUN_PROBLEMS.includes(channel.problem)) {
-    return `the channel, whose problem is: ${channel.problem}`
+    const { meaning, remedy } = PROBLEM_EXPLANATIONS[channel.problem]
+    return `the channel. ${meaning}. ${remedy}`
   }
   if (isHeld) return 'its turn: the channel pays another employer'
   return doubted === left ? 'a second look at the ledger, or another transfer' : 'its host'

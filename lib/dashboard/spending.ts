@@ -1,4 +1,5 @@
 import { and, eq, gte, lt, notInArray, sql } from 'drizzle-orm'
+import { identities, organisations } from '#drizzle/schema/directory.ts'
 import { quotas, sponsorFloats } from '#drizzle/schema/transfers.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { CALLS, EVERYBODY, quotaDay } from '#lib/transfers/quota.ts'
@@ -14,6 +15,11 @@ interface QuotaUse {
   count: number
 }
 
+interface AccountUse extends QuotaUse {
+  /** of the account's user; null if it has none yet, or signs in with an identity provider */
+  organisation: { id: string; name: string } | null
+}
+
 interface HourlyFees {
   /** the start of the hour */
   at: Date
@@ -24,7 +30,7 @@ interface HourlyFees {
 export interface Spending {
   everybody: QuotaUse
   /** the three accounts with the highest use */
-  busiest: QuotaUse[]
+  busiest: AccountUse[]
   floatHeld: bigint
   /** the fees charged to the sponsor for the transfers of the last 24 hours */
   spentInDay: bigint
@@ -46,8 +52,10 @@ export async function readSpending(db: Database, sponsor: string, now: Date): Pr
       .from(quotas)
       .where(and(eq(quotas.account, EVERYBODY), today)),
     db
-      .select(COLUMNS)
+      .select({ ...COLUMNS, organisation: { id: organisations.id, name: organisations.name } })
       .from(quotas)
+      .leftJoin(identities, and(eq(identities.kind, 'ledger'), eq(identities.sub, quotas.account)))
+      .leftJoin(organisations, eq(organisations.id, identities.organisation))
       .where(and(today, notInArray(quotas.account, [EVERYBODY, CALLS])))
       .orderBy(sql`${quotas.used} + ${quotas.held} desc`, quotas.account)
       .limit(3),

@@ -74,8 +74,16 @@ test('sends no requests from a hidden tab, and waits for an unreachable service'
   await expect(page.getByText('Live', { exact: true })).toBeVisible()
   // A request without a response times out.
   await page.route('**/pulse', () => undefined)
-  await page.clock.runFor(25_000)
+  await page.clock.runFor(18_500)
+  await expect(page.getByText('Waiting for the service')).toBeVisible()
+  await page.clock.runFor(8_000)
   await expect(page.getByText(/No connection since .* UTC/)).toBeVisible()
+  // The database cannot be reached, say.
+  await page.unroute('**/pulse')
+  await page.route('**/pulse', (route) => route.fulfill({ status: 503, json: { error: 'unavailable' } }))
+  await page.clock.runFor(2_000)
+  await expect(page.getByText('Records cannot be read')).toBeVisible()
+  await expect(page.getByText('Live', { exact: true })).toBeHidden()
   await page.unroute('**/pulse')
   await page.clock.runFor(2_000)
   await expect(page.getByText('Live', { exact: true })).toBeVisible()
@@ -90,6 +98,27 @@ test('sends no requests from a hidden tab, and waits for an unreachable service'
   // This request is sent after any that the page may have sent.
   await page.evaluate(() => fetch('/api/health'))
   expect(requests).toEqual([`${program.base}/api/health`])
+})
+
+test('shows from the click on a link until its page has arrived that it is loading', async ({ page }) => {
+  await visit(page, program, '/batches')
+  const held = Promise.withResolvers<void>()
+  await page.route(/\/(jobs|batches)/, async (route) => {
+    await held.promise
+    await route.continue()
+  })
+  const bar = page.getByRole('progressbar', { name: 'Loading the page' })
+  await expect(bar).toBeHidden()
+  for (const [link, path] of [
+    ['Draft', '/batches?status=draft'],
+    ['Jobs', '/jobs'],
+  ] as const) {
+    await page.getByRole('main').or(page.getByRole('navigation')).getByRole('link', { name: link }).first().click()
+    await expect(bar).toBeVisible()
+    if (path === '/jobs') held.resolve()
+  }
+  await expect(page).toHaveURL(`${program.base}/jobs`)
+  await expect(bar).toBeHidden()
 })
 
 /** The elements around `inner`, and itself, that are turned grey or transparent. */

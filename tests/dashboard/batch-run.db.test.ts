@@ -79,7 +79,10 @@ test('shows the channels of a run, how long each may pay and what it waits for, 
       { address: CHANNELS[2], liveUntilLedger: 1_002, left: 1, waitsFor: 'a relay with the key of this channel' },
     ],
   })
-  await db.update(relayChannels).set({ paused: false })
+  await db.update(relayChannels).set({ paused: false, problem: 'registration' })
+  const [, unregistered] = (await findBatchRun(db, batch.id, NOW))?.channels ?? []
+  expect(unregistered?.waitsFor).toMatch(/^the channel\. It is not registered with the token\. /)
+  await db.update(relayChannels).set({ problem: null })
   const waitsFor = async (state: Partial<typeof relayLines.$inferInsert>, of = eq(relayLines.spender, CHANNELS[1])) => {
     await db.update(relayLines).set(state).where(of)
     return (await findBatchRun(db, batch.id, NOW))?.channels[1]?.waitsFor
@@ -89,9 +92,13 @@ test('shows the channels of a run, how long each may pay and what it waits for, 
   const leased = { channel: CHANNELS[1], leasedUntil: new Date('2100-01-01') }
   expect(await waitsFor(leased, eq(relayLines.job, another.id))).toMatch(/^its turn: the channel pays another employer/)
   expect(await waitsFor(leased)).toBe('a proof')
-  const shown = renderToStaticMarkup(createElement(RunSummary, { run: found, network: 'local', now: NOW }))
+  const shown = renderToStaticMarkup(
+    createElement(RunSummary, { run: found, isStarted: true, network: 'local', now: NOW }),
+  )
   expect(shown).toContain('delegated until ledger 1000')
   expect(shown).not.toContain(SEAL)
-  const unpaid = renderToStaticMarkup(createElement(RunSummary, { run: undefined, network: 'local', now: NOW }))
-  expect(unpaid).toContain('Paid by the client')
+  const without = (isStarted: boolean) =>
+    renderToStaticMarkup(createElement(RunSummary, { run: undefined, isStarted, network: 'local', now: NOW }))
+  expect(without(true)).toContain('Paid by the client')
+  expect(without(false)).toContain('No payment has begun')
 })

@@ -188,7 +188,7 @@ test.each<[Partial<ServiceState>, what: string, words: RegExp]>([
     {
       spending: {
         everybody: { account: '*', held: 1n, used: 79n, count: 1 },
-        busiest: [{ account: 'GBUSY', held: 0n, used: 70n, count: 1 }],
+        busiest: [{ account: 'GBUSY', held: 0n, used: 70n, count: 1, organisation: null }],
         floatHeld: 0n,
         spentInDay: 0n,
         hours: [

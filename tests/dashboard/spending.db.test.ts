@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { xlm } from '#app/(operator)/figures.tsx'
 import { SpendingCards } from '#app/(operator)/overview/spending-cards.tsx'
 import { quotas } from '#drizzle/schema/transfers.ts'
-import { insertRows, transferRow } from '#lib/cli/seed/rows.ts'
+import { identityRow, insertRows, organisationRow, transferRow } from '#lib/cli/seed/rows.ts'
 import { readSpending } from '#lib/dashboard/spending.ts'
 import type { Database } from '#lib/db/connection.ts'
 import type { Readiness } from '#lib/server/readiness.ts'
@@ -73,4 +73,8 @@ test('shows the day’s accounts, which add up to all of its transfers', async (
   await db.insert(quotas).values([used('GD', 2), used('GE', 1)])
   await db.update(quotas).set({ count: 27 }).where(eq(quotas.account, EVERYBODY))
   expect(await showCards('unused')).toMatch(/27 transfers today.*GA9 of 500GB8 of 500GC7 of 500Other accounts 3/)
+  const organisation = organisationRow({ name: 'Northwind' })
+  const identity = identityRow({ kind: 'ledger', sub: 'GA', organisation: organisation.id })
+  await insertRows(db, { organisations: [organisation], identities: [identity] })
+  expect(await showCards('unused')).toMatch(/Northwind9 of 500GB8 of 500/)
 })

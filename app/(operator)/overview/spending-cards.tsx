@@ -4,6 +4,7 @@ import { parseUnits } from '#lib/text/money.ts'
 import type { QuotaLimits } from '#lib/transfers/quota.ts'
 import { groupDigits, readable, xlm } from '../figures.tsx'
 import { Address } from '../hash.tsx'
+import { OrganisationLink } from '../record-links.tsx'
 import { Card } from './card.tsx'
 import { Meter } from './meter.tsx'
 import type { VaultReading } from './vault-reading.ts'
@@ -82,10 +83,10 @@ function BudgetCard({ spending: { everybody, busiest }, limits, network }: Budge
       </p>
       {busiest.length > 0 && (
         <ul aria-label="Busiest accounts">
-          {busiest.map(({ account, count }) => (
+          {busiest.map(({ account, count, organisation }) => (
             <li key={account} className="flex justify-between gap-3">
-              <Address value={account} network={network} />
-              <span className="text-faint">
+              {organisation ? <OrganisationLink {...organisation} /> : <Address value={account} network={network} />}
+              <span className="shrink-0 text-faint">
                 {groupDigits(count)} of {groupDigits(limits.transfersPerAccount)}
               </span>
             </li>

@@ -8,7 +8,7 @@ import { Status } from '../../status.tsx'
 
 /** The organisation of a batch, and its progress. */
 export function BatchSummary({ batch, now }: { batch: BatchLine; now: Date }) {
-  const { settledCount, failedCount, payoutCount, startedAt, createdAt, progressedAt } = batch
+  const { settledCount, failedCount, payoutCount, startedAt, createdAt, progressedAt, completedAt } = batch
   const { id } = batch
   return (
     <section aria-label="Summary">
@@ -23,6 +23,7 @@ export function BatchSummary({ batch, now }: { batch: BatchLine; now: Date }) {
           ['Created', <Moment key={id} at={createdAt} now={now} />],
           ...(startedAt ? [['Started', <Moment key={id} at={startedAt} now={now} />] as const] : []),
           ...(progressedAt ? [['Last progress', <Moment key={id} at={progressedAt} now={now} />] as const] : []),
+          ...(completedAt ? [['Completed', <Moment key={id} at={completedAt} now={now} />] as const] : []),
           ['Took', tookOf(batch, now)],
           ['Batch id', <code key={id}>{id}</code>],
         ]}

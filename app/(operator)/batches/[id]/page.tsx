@@ -63,7 +63,12 @@ export default async function BatchPage({ params, searchParams }: PageProps<'/ba
           <>
             <RecordAttention page={data.page} path={path} network={network} now={service.now()} />
             <BatchSummary batch={data.page.record} now={service.now()} />
-            <RunSummary run={data.run} network={network} now={service.now()} />
+            <RunSummary
+              run={data.run}
+              isStarted={data.page.record.startedAt !== null}
+              network={network}
+              now={service.now()}
+            />
           </>
         )
       }

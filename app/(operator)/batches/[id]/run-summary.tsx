@@ -3,8 +3,16 @@ import { Moment } from '../../figures.tsx'
 import { Address } from '../../hash.tsx'
 import { Status } from '../../status.tsx'
 
+interface RunSummaryProps {
+  run: BatchRun | undefined
+  /** whether a payout has been sent */
+  isStarted: boolean
+  network: string
+  now: Date
+}
+
 /** How a batch is paid: by the client, or by the relay through channels that the employer has delegated to. */
-export function RunSummary({ run, network, now }: { run: BatchRun | undefined; network: string; now: Date }) {
+export function RunSummary({ run, isStarted, network, now }: RunSummaryProps) {
   return (
     <section aria-label="Payment" className="mb-6 rounded-lg border border-line bg-surface p-4 shadow-card sm:p-5">
       {run ? (
@@ -29,7 +37,11 @@ export function RunSummary({ run, network, now }: { run: BatchRun | undefined; n
           </ul>
         </>
       ) : (
-        <p>Paid by the client, one transfer for each payout.</p>
+        <p>
+          {isStarted
+            ? 'Paid by the client, one transfer for each payout.'
+            : 'No payment has begun: the client pays with one transfer for each payout, or has the relay pay.'}
+        </p>
       )}
     </section>
   )
