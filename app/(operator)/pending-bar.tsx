@@ -11,7 +11,7 @@ export function PendingBar() {
   useEffect(() => {
     const answer = (event: MouseEvent) => {
       const link = event.target instanceof Element ? event.target.closest('a') : null
-      // next/link prevents the browser's own navigation, which has its own sign, and no other link does.
+      // Only next/link prevents the browser's own navigation, for which the browser shows its own progress.
       if (!link || !event.defaultPrevented) return
       if (link.pathname + link.search !== location.pathname + location.search) setFrom(here)
     }

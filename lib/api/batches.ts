@@ -66,6 +66,7 @@ export const BATCH_OPERATIONS = inGroup('Batches', [
     description:
       'Payouts are in the order of their instructions. The request also settles transfers that the ledger has decided.',
     parameters,
+    // Only lists refuse unknown parameters.
     query: { schema: z.object(pageQuery.shape), example: PAGE_EXAMPLE },
     response: {
       description: 'The batch with up to 1,000 of its payouts, or `limit`',

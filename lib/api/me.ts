@@ -23,12 +23,12 @@ export const callerShape = meShape.extend({
     .optional()
     .meta({
       description:
-        'what the account of this person has used today of what the service sponsors; without an account absent',
+        'what the person’s account has used of its daily limits of sponsored transfers; absent without an account',
       'x-extension': true,
     }),
 })
 
-/** The caller, and what the sponsor still pays today for its account: that of the session, or the first one joined to it. */
+/** The caller with the use of its quota: that of the session's account, or else of the first account joined to it. */
 async function present({ service, ...context }: UserContext & { service: Service }) {
   const [account] = provenAccounts(context.user)
   const limits = service.settings.sponsor?.limits

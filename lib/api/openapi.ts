@@ -18,8 +18,8 @@ import { transferShape } from './transfers.ts'
 export const DESCRIPTION = `Sessions, fee sponsorship and a payout back office for confidential payroll on the Stellar test network.
 
 The amount of a sponsored transfer never appears in a request or response: it is inside the proof that the client
-builds. Two amounts do pass through the API: a contractor's \`rate\` (in an import \`amount\`), stored as it was sent and best left out, and the \`amounts\` of a batch
-job, encrypted to the relay.
+builds. Two amounts do pass through the API: a contractor's \`rate\` (\`amount\` in an import), which is stored as it was sent
+and is best left out, and the \`amounts\` of a batch job, encrypted to the relay.
 
 Bodies are JSON of at most 256 KiB. A missing body counts as \`{}\`, and unknown fields are ignored. Times are ISO 8601.
 Every refusal has an \`error\` for people and a \`code\` for programs; several bad fields are listed in \`fields\`. Every

@@ -28,7 +28,10 @@ export interface Page<Item> {
   total?: number
 }
 
-/** The query parameters of every list, which refuses others: a filter that it ignored would show too much. `cursor` comes from a Link header and is opaque to clients. */
+/**
+ * The query parameters of every list. A list refuses all others, because one that ignored a misspelt filter would show too much.
+ * `cursor` comes from a Link header and is opaque to clients.
+ */
 export const pageQuery = z.strictObject({
   limit: z
     .string()

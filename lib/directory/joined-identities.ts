@@ -12,7 +12,7 @@ import { Refusal } from '#lib/refusal/refusal.ts'
 import { absentOr } from '#lib/text/plain-text.ts'
 import type { DirectoryContext, UserContext } from './context.ts'
 import { composeMail, type Message, sendMail } from './mail.ts'
-import { dissolveIfEmpty, isIdentity, lockPersons } from './organisations.ts'
+import { dissolveIfEmpty, type IdentityName, isIdentity, lockPersons } from './organisations.ts'
 import { actorOf, admitUser, type PersonIdentity, type User } from './users.ts'
 
 const INVALID = 'must be a valid session'
@@ -36,8 +36,9 @@ export async function verifyOtherSession(settings: SessionSettings, token: strin
 }
 
 /**
- * Makes another identity, with all that are joined to it, an identity of the user: from then on they are one person. Idempotent. The
- * person keeps an organisation with records, else one that is founded, else the user's own. Tells every verified email of the person.
+ * Joins another identity, and every identity that is already joined to it, to the user: from then on they are one person. Idempotent.
+ * If only one of the two has an organisation with records, the person keeps that one; else a founded one, the user's own before the
+ * other's; else the organisation id of the one that signed in first. Every verified email of the person is notified.
  * @throws Refusal `organisation-in-use` if both have an organisation with records
  */
 export async function joinIdentity(context: UserContext, other: Session): Promise<User> {
@@ -62,25 +63,25 @@ export async function joinIdentity(context: UserContext, other: Session): Promis
   return joined
 }
 
-/** Whether two persons who become one keep the other's organisation. Ends the one that they do not keep. */
+/** Whether the joined person keeps the other's organisation instead of its own. Dissolves the one that it does not keep. */
 async function keepsOther(
   tx: Database,
-  { actor, own, other }: { actor: Actor; own: PersonName; other: PersonName },
+  { actor, own, other }: { actor: Actor; own: IdentityName; other: IdentityName },
   now: Date,
 ): Promise<boolean> {
-  const end = async (name: PersonName) =>
+  const end = async (name: IdentityName) =>
     await dissolveIfEmpty(tx, { organisation: await organisationOf(tx, name), actor }, now)
-  const isFounded = async (name: PersonName) =>
+  const isFounded = async (name: IdentityName) =>
     (await tx.$count(organisations, eq(organisations.id, await organisationOf(tx, name)))) > 0
   const [isOwnFounded, isOtherFounded] = [await isFounded(own), await isFounded(other)]
-  // Of two that have done nothing yet, the one that came first.
+  // If neither has an organisation, the person who signed in first keeps its id.
   if (!isOwnFounded && !isOtherFounded) return (await cameAt(tx, other)) < (await cameAt(tx, own))
   if (isOwnFounded && (await end(other))) return false
   if (await end(own)) return true
   throw new Refusal('organisation-in-use')
 }
 
-async function organisationOf(tx: Database, identity: PersonName): Promise<string> {
+async function organisationOf(tx: Database, identity: IdentityName): Promise<string> {
   const columns = { organisation: identities.organisation }
   const [row] = await tx.select(columns).from(identities).where(isIdentity(identity))
   if (!row) throw new Error('an identity that was admitted has no row')
@@ -88,7 +89,7 @@ async function organisationOf(tx: Database, identity: PersonName): Promise<strin
 }
 
 /** When the first identity of a person signed in. */
-async function cameAt(tx: Database, name: PersonName): Promise<Date> {
+async function cameAt(tx: Database, name: IdentityName): Promise<Date> {
   const came = sql`min(${identities.createdAt})`.mapWith(identities.createdAt)
   const isOfPerson = eq(identities.organisation, await organisationOf(tx, name))
   const [person] = await tx.select({ came }).from(identities).where(isOfPerson)
@@ -108,8 +109,6 @@ async function tellOf({ settings }: DirectoryContext, { identities: own }: User)
   await Promise.all(own.map(send))
 }
 
-type PersonName = Pick<PersonIdentity, 'kind' | 'sub'>
-
 function composeNotice(to: string, own: readonly PersonIdentity[]): Message {
   const others = own.filter(({ email }) => email !== to)
   const namesOf = ({ kind, sub, email }: PersonIdentity) =>
@@ -126,8 +125,8 @@ function composeNotice(to: string, own: readonly PersonIdentity[]): Message {
 }
 
 /**
- * Separates the identities of a kind that were joined to the user: each is a person of its own again, with the records that are linked to
- * it. The first identity keeps the organisation.
+ * Undoes the joining of all identities of one kind: each becomes a separate person again and keeps the contractor records that are
+ * linked to it. The first identity keeps the organisation.
  * @throws Refusal `identity-not-found`, `identity-first`; `identity-paying` while a payment or a run of a wallet is not finished
  */
 export async function separateIdentities(context: UserContext, kind: string): Promise<User> {
@@ -149,8 +148,8 @@ export async function separateIdentities(context: UserContext, kind: string): Pr
   return await admitUser(context, user.identity)
 }
 
-/** Whether a payment or a run of a wallet is not finished: it would lose the organisation whose payouts it pays. */
-async function isPaying(tx: Database, names: readonly PersonName[]): Promise<boolean> {
+/** Whether one of the wallets has an unfinished payment or run, which would lose the organisation whose payouts it pays. */
+async function isPaying(tx: Database, names: readonly IdentityName[]): Promise<boolean> {
   const accounts = names.flatMap(({ kind, sub }) => (kind === 'ledger' ? [sub] : []))
   const isOpen = and(
     eq(transfers.status, 'open'),

@@ -58,7 +58,7 @@ function reasonOf(error: unknown): string {
   return [code, originalCode, command, responseCode].filter((part) => part !== undefined).join(' ')
 }
 
-/** A message of paragraphs, as text and as HTML. Of a paragraph that is an address, the HTML makes a link. */
+/** A message of paragraphs, as text and as HTML, where a paragraph that is a URL becomes a link. */
 export function composeMail({
   to,
   subject,

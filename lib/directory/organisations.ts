@@ -6,7 +6,7 @@ import { type Actor, recordAudit } from '#lib/db/audit-log.ts'
 import { type Database, violatedConstraint } from '#lib/db/connection.ts'
 import { Refusal } from '#lib/refusal/refusal.ts'
 
-type IdentityName = Pick<Identity, 'kind' | 'sub'>
+export type IdentityName = Pick<Identity, 'kind' | 'sub'>
 
 export interface Organisation {
   id: string
@@ -56,9 +56,9 @@ export const isEmpty = (organisation: string) =>
   and(eq(organisations.id, organisation), eq(organisations.contractorCount, 0), eq(organisations.batchCount, 0))
 
 /**
- * Ends the organisation of a person if it is empty; the person's identities are locked. Returns whether the person has none now. Removed contractors still refer to
- * theirs: the person leaves it then. A concurrent insert waits for the row lock and then fails, because the organisation is gone, or
- * its actor no longer belongs to it.
+ * Dissolves the organisation of a person if it is empty. The caller has locked the person's identities. Returns whether the person has
+ * no organisation now. One that removed contractors still refer to is kept, and the person leaves it. A concurrent insert waits for
+ * the row lock and then fails, because the organisation is gone or its actor no longer belongs to it.
  */
 export async function dissolveIfEmpty(
   tx: Database,

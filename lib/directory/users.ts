@@ -43,7 +43,7 @@ export interface User {
   records: LinkedRecord[]
   /** whether an unlinked contractor record with an open invite has an address or email of the person */
   isInvited: boolean
-  /** whether such a record is older than the person: one that came later takes no role away */
+  /** whether such a record is older than the person; a later one does not take the employer's role away */
   cameInvited: boolean
 }
 
@@ -181,7 +181,7 @@ export function emailOf(identity: Identity): string | undefined {
 
 export const employerRequired = () => new Refusal('employer-required')
 
-/** @throws Refusal `employer-required` if the user has not the employer's role */
+/** @throws Refusal `employer-required` if the user does not have the employer's role */
 export function requireEmployer(user: User): Employer {
   if (!isEmployer(user)) throw employerRequired()
   return { organisation: user.organisationId, actor: actorOf(user.identity) }

@@ -140,10 +140,11 @@ export async function requireUnpaidByEmployer(relay: Relay, line: Line, owner: s
 }
 
 /**
- * Records a payment that the ledger applied and no row has, ends the line or settles the payout that it was made for, and stops
- * payments unless they are stopped, in one SQL transaction. One from an escrow whose mark names no payout of this database needs an
- * operator's word. Its payout may be that of another organisation by now: the channel's mark names it. Resolves to its transfer. `transfer-open`: another transfer that may pay the same is undecided; `rpc-behind`: the
- * RPC does not have the transaction yet. Nothing is recorded then.
+ * Records a payment that the ledger applied and that has no row, ends the line or settles the payout that it was made for, and stops
+ * payments where `noteFound` has to, in one SQL transaction. A payment from an escrow needs an operator's word if its mark names no
+ * payout of this database; the wallet may have moved to another organisation since. Resolves to the transfer, or to a problem with
+ * which nothing is recorded: `transfer-open` while another transfer that may pay the same is undecided, `rpc-behind` while the RPC
+ * does not have the transaction, `history-gap` if it no longer has it.
  */
 export async function recordPayment(relay: Relay, event: TokenEvent): Promise<{ id: string } | ReconcileProblem> {
   const { sponsor, network } = relay

@@ -52,8 +52,8 @@ export async function reconcile(relay: Relay): Promise<void> {
 
 /**
  * Finds the payments of a channel that have no row. It is reconciled once history is whole up to a reading of its account from after
- * all that was signed before the stop was applied or has expired. Resolves to what prevents it, to null if it only has to wait, and to
- * undefined once it is reconciled.
+ * all that was signed before the stop was applied or has expired. Resolves to the problem that
+ * prevents it, to null if only time has to pass, or to undefined once it is reconciled.
  */
 async function reconcileChannel(
   relay: Relay,

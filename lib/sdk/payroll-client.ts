@@ -59,8 +59,8 @@ export class PayrollError extends Error {
 }
 
 /**
- * A client of the API: `client.GET('/batches/{id}', …)`. It throws a PayrollError for every error response, and if there is no response
- * or one that is not the service's.
+ * A client of the API: `client.GET('/batches/{id}', …)`. It throws a PayrollError for every error response, for a response
+ * that is not the service's, and if there is none.
  */
 export function createPayrollClient(options: PayrollClientOptions): PayrollClient {
   const { baseUrl, session, renew } = options
@@ -70,7 +70,7 @@ export function createPayrollClient(options: PayrollClientOptions): PayrollClien
   const send = (request: Request, token = tokenNow()) => {
     if (token !== undefined) request.headers.set('Authorization', `Bearer ${token}`)
     return call(request).catch((cause: unknown) => {
-      // A fetch without a response throws a TypeError; one that was aborted throws what its signal has.
+      // A fetch throws a TypeError if it gets no response, and the reason of its signal if it is aborted.
       if (!(cause instanceof TypeError)) throw cause
       throw new PayrollError(Response.error(), { code: 'network', error: `${base} does not respond` }, { cause })
     })

@@ -3,7 +3,7 @@ import { ensureEscrow, readOwnDelegations } from '#lib/wallet/escrow.ts'
 import { signManifest } from '#lib/wallet/manifest.ts'
 import { signerOf } from '#lib/wallet/signer.ts'
 import { findPaid, findPaidBefore, notePayouts, type PastPayments, requireNew } from './paid-payouts.ts'
-import { patiently } from './patience.ts'
+import { patiently, pause } from './patience.ts'
 import { type BatchState, readBatch } from './payees.ts'
 import { PayrollError, take } from './payroll-client.ts'
 import { requireBalance } from './run-balance.ts'
@@ -153,9 +153,9 @@ async function tryStart(request: RunRequest, lines: readonly Line[]): Promise<bo
   }
 }
 
-/** How long (ms) the ledger's events may take to show what the service has seen, and how often they are read. */
+/** How long (ms) the ledger's events may take to show what the service has seen, and the pause between two readings. */
 const SEEN_MS = 60_000
-const READ_MS = 500
+const READ_MS = 2_000
 
 /**
  * Returns the rest, and reports the payments that the ledger shows: of each line of the list.
@@ -210,6 +210,6 @@ async function seePaid(request: RunRequest, payouts: BatchState['payouts'], befo
     const paid = await patiently(() => findPaid({ ...request, say }, payouts, before))
     const isSeen = payouts.every(({ id, status }) => status !== 'paid' || paid.has(id))
     if (isSeen || Date.now() > deadline) return paid
-    await new Promise((resolve) => setTimeout(resolve, 4 * READ_MS))
+    await pause(READ_MS)
   }
 }

@@ -52,8 +52,8 @@ export async function openSep43Signer(wallet: Sep43Wallet, networkPassphrase: st
 const SIGNATURE_BYTES = 64
 
 /**
- * The signatures that a wallet's response may encode: SEP-43 requires base64, but wallets return other encodings. The caller takes
- * the one that verifies.
+ * The signatures that a wallet's response may encode: SEP-43 requires base64, but wallets return other encodings. At most one of
+ * them is valid, and the caller finds it by verifying each.
  */
 function signaturesIn(signed: unknown): Uint8Array[] {
   const candidates = typeof signed === 'string' ? textsIn(signed.trim()).map(bytesIn) : [bytesOf(signed)]

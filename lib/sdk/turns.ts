@@ -7,8 +7,8 @@ interface Locks {
 const last = new Map<string, Promise<unknown>>()
 
 /**
- * Does `work` when no other work of the account is in progress, in any tab of this origin: each transfer changes the balance that the
- * proof of the next one is about. Nested calls for one account would wait for each other.
+ * Does `work` when no other work of the account is in progress, in any tab of this origin: each transfer changes the balance on
+ * which the next proof is based. Nested calls for one account would wait for each other.
  */
 export async function inTurn<Result>(account: string, work: () => Promise<Result>): Promise<Result> {
   const { locks } = (globalThis.navigator ?? {}) as { locks?: Locks }

@@ -134,7 +134,7 @@ export async function releaseCounts(tx: Database, claims: readonly RunClaim[]): 
 
 const isOf = ({ account, day }: Pick<Claim, 'account' | 'day'>) => and(eq(quotas.account, account), eq(quotas.day, day))
 
-/** What an account has used of its limits on a day (YYYY-MM-DD, UTC), with what is reserved, and when they begin anew. */
+/** What an account has used or reserved of its limits on a day (YYYY-MM-DD, UTC), and when they are reset. */
 export async function readUsage(db: Database, of: Pick<Claim, 'account' | 'day'>, limits: QuotaLimits) {
   const stroops = sql<bigint>`${quotas.used} + ${quotas.held}`.mapWith(quotas.used)
   const [row] = await db.select({ count: quotas.count, stroops }).from(quotas).where(isOf(of))

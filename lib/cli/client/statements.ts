@@ -132,7 +132,7 @@ const notCompared = (account: string): Problem => ({
   isContradiction: true,
 })
 
-/** The accounts named in newer events than those that were read. */
+/** The accounts that appear in events newer than the ones already read. */
 async function findChanged(
   network: ClientNetwork,
   account: string | undefined,

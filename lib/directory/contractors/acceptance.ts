@@ -52,8 +52,8 @@ export async function acceptInvite(
 type Row = typeof contractors.$inferSelect
 
 /**
- * Requires an open invite that `user` may accept. Returns the address that the record then has, and the identity that is linked to
- * it: the one that was invited, which keeps it if the person's identities separate.
+ * Requires an open invite that `user` may accept. Returns the address that the record then has, and the identity that it is linked
+ * to: the invited one, which keeps the record if the person's identities are separated.
  */
 function requireInvitee(
   user: User,

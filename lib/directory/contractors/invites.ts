@@ -85,7 +85,7 @@ interface Invite {
   company: string | undefined
   /** the invited email, masked, or the invited name without one */
   invited: string
-  /** with what it can be accepted: what its record has, or either if that has neither; and whether it names the account */
+  /** how it can be accepted: by what its record names, or either way if that names neither; and whether it names an account */
   ways: { email: boolean; wallet: boolean; namesAccount: boolean }
   expiresAt: Date
   /** the contractor's record once the invite is accepted, and whether it has an account */

@@ -19,7 +19,7 @@ const addressField = z
 const POSITIVE_DECIMAL = /^(?=.*[1-9])(0|[1-9]\d{0,11})(\.\d{1,7})?$/
 const RATE_AMOUNT = 'must be a positive decimal with at most 7 decimals'
 
-/** What the employer must know who sends a rate. */
+/** What an employer must know before it sends a rate. */
 const READABLE = 'in clear text, which the service can read and stores: leave it out to keep the pay confidential'
 
 const rateField = z

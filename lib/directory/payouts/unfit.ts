@@ -30,15 +30,12 @@ export async function explainUnfit(
   }: Pick<PayoutClaim, 'recipient' | 'createdBefore'> & { organisation: string | null; payoutId: string },
 ): Promise<{ reason: UnfitReason; hash?: string }> {
   const { address, status, error, txHash, createdAt } = payouts
-  const isNamed = and(eq(payouts.id, payoutId), eq(payouts.organisation, organisation ?? ''))
-  const [payout] =
-    organisation === null || !isId(payoutId)
-      ? []
-      : await db
-          .select({ address, status, error, txHash, createdAt, batch: batches.status })
-          .from(payouts)
-          .innerJoin(batches, eq(batches.id, payouts.batch))
-          .where(isNamed)
+  if (organisation === null || !isId(payoutId)) return { reason: 'unknown' }
+  const [payout] = await db
+    .select({ address, status, error, txHash, createdAt, batch: batches.status })
+    .from(payouts)
+    .innerJoin(batches, eq(batches.id, payouts.batch))
+    .where(and(eq(payouts.id, payoutId), eq(payouts.organisation, organisation)))
   if (!payout) return { reason: 'unknown' }
   if (payout.address !== recipient) return { reason: 'other-recipient' }
   if (payout.status === 'paid') return { reason: 'already-paid', hash: payout.txHash ?? '' }
