@@ -100,6 +100,21 @@ test('adds a wallet to the contractor who accepted by email, at any later time',
   expect(await statusOf('Annie Easley')).toMatchObject({ status: 'onboarding', address: key.publicKey() })
 })
 
+test.describe('on a phone', () => {
+  test.use({ viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true })
+
+  test('says before a tap that the wallet needs a computer', async ({ page }) => {
+    const hint = page.getByText('Freighter is an extension of desktop browsers')
+    await openInteractive(page, await invite({ name: 'Mary Jackson' }))
+    await expect(hint).toContainText('or accept with your email here and add the wallet later')
+    await expect(hint).toBeVisible()
+    await page.getByRole('textbox', { name: 'Accept with your email' }).fill('mary@example.com')
+    await page.getByRole('button', { name: 'Accept by email' }).click()
+    await expect(page.getByRole('button', { name: 'Add your Freighter wallet' })).toBeVisible()
+    await expect(hint).toBeVisible()
+  })
+})
+
 test('accepts an invite with a wallet, whose account becomes the address', async ({ page }) => {
   const [payee] = await payroll.hire('somebody else')
   const key = Keypair.random()
