@@ -1,17 +1,17 @@
 import { WalletError } from '#lib/wallet/wallet-error.ts'
+import type { BatchRequest } from './batch-request.ts'
 import { type OwnPayment, type OwnPayments, readOwnPayments } from './own-payments.ts'
 import type { BatchState } from './payees.ts'
 import { RunError } from './run-error.ts'
-import type { RunRequest } from './run-request.ts'
 
 type Payout = BatchState['payouts'][number]
 type PaymentsRequest = Pick<
-  RunRequest,
+  BatchRequest,
   'deployment' | 'holder' | 'batch' | 'payees' | 'notes' | 'assumesUnpaid' | 'say'
 >
 
 /** The addresses of the payees in the list, by contractor. */
-const addressesOf = ({ payees }: Pick<RunRequest, 'payees'>) =>
+const addressesOf = ({ payees }: Pick<BatchRequest, 'payees'>) =>
   new Map(payees.map(({ contractor, address }) => [contractor, address]))
 
 /**

@@ -1,8 +1,9 @@
-import { PayrollError } from './payroll-client.ts'
+import { PayrollError } from './payroll-error.ts'
 
 /** The codes of errors that pass: the same request may be sent again as it is. */
 const PASSING: ReadonlySet<string> = new Set([
   ...['network', 'unavailable', 'busy', 'internal', 'rate-limited', 'transfer-open', 'archive-unavailable'],
+  'reconciling',
 ])
 
 /** A proxy in front of the service answers with these, and without a code. */
@@ -17,7 +18,7 @@ export function isTransient(error: unknown): boolean {
   return error instanceof Error && 'code' in error && PASSING.has(String(error.code))
 }
 
-/** Errors whose retries are exhausted; an outer `patiently` does not retry them. */
+/** Errors that have lasted as long as patience does by default: an outer `patiently` does not retry them. */
 const lasting = new WeakSet<Error>()
 
 /** How often a request is repeated, and the pauses (ms), which double up to the last. */
@@ -40,7 +41,7 @@ export async function patiently<Result>(
     } catch (error) {
       if (!isTransient(error)) throw error
       if (attempt === attempts) {
-        if (error instanceof Error) lasting.add(error)
+        if (error instanceof Error && attempts >= ATTEMPTS) lasting.add(error)
         throw error
       }
       const asked = error instanceof PayrollError ? (error.retryAfter ?? 0) * 1000 : 0

@@ -1,7 +1,10 @@
 import createClient, { type Client } from 'openapi-fetch'
-import type { operations, paths } from './payroll-api.d.ts'
+import { patiently } from './patience.ts'
+import type { paths } from './payroll-api.d.ts'
+import { PayrollError } from './payroll-error.ts'
 
 export type { components, operations, paths } from './payroll-api.d.ts'
+export { PayrollError, type PayrollErrorCode } from './payroll-error.ts'
 
 export interface PayrollClientOptions {
   /** the base address of the API, such as `https://payroll.example/api` */
@@ -18,52 +21,16 @@ export type PayrollClient = Client<paths> & {
   readonly baseUrl: string
 }
 
-/**
- * The codes of the service, in docs/error-codes.md, and two of the client: `network` without a response, and `unknown` for a response
- * that is not the service's.
- */
-export type PayrollErrorCode = CodeIn<BodyOf<ResponsesOf<operations[keyof operations]>>> | 'network' | 'unknown'
-
-type ResponsesOf<Operation> = Operation extends { responses: infer Responses } ? Responses[keyof Responses] : never
-type BodyOf<Given> = Given extends { content: { 'application/json': infer Body } } ? Body : never
-type CodeIn<Body> = Body extends { code?: infer Code } ? (string extends Code ? never : Extract<Code, string>) : never
-
-/** An error response, or none: `code` is for programs, `message` for people. */
-export class PayrollError extends Error {
-  /** the HTTP status; 0 without a response */
-  readonly status: number
-  readonly code: PayrollErrorCode
-  /** every bad field, if there are several */
-  readonly fields: readonly { path: string; message: string }[]
-  /** the other fields of the body, such as `hash` or `jobId` */
-  readonly details: Readonly<Record<string, unknown>>
-  /** seconds to wait before a retry, from the Retry-After header */
-  readonly retryAfter: number | undefined
-  /** the id of the request in the operator's log */
-  readonly requestId: string | undefined
-
-  constructor(response: Response, body: Record<string, unknown>, options?: ErrorOptions) {
-    const { error, message, code, fields, ...details } = body
-    super(String(message ?? error ?? response.statusText), options)
-    this.name = 'PayrollError'
-    this.status = response.status
-    this.code = String(code ?? 'unknown') as PayrollErrorCode
-    this.fields = Array.isArray(fields) ? fields : []
-    this.details = details
-    const retryAfter = response.headers.get('retry-after')
-    // A proxy may name a date.
-    const seconds = Number(retryAfter ?? Number.NaN)
-    this.retryAfter = Number.isFinite(seconds) ? seconds : undefined
-    this.requestId = response.headers.get('x-request-id') ?? undefined
-  }
-}
+/** How often a GET is sent, within about two seconds, while the network or the service fails. */
+const READ_ATTEMPTS = 4
 
 /**
  * A client of the API: `client.GET('/batches/{id}', …)`. It throws a PayrollError for every error response, for a response
- * that is not the service's, and if there is none.
+ * that is not the service's, and if there is none. A GET whose error passes is sent again before that.
  */
 export function createPayrollClient(options: PayrollClientOptions): PayrollClient {
   const { baseUrl, session, renew } = options
+  const base = baseUrl.replace(/\/+$/, '')
   const call = options.fetch ?? ((request: Request) => globalThis.fetch(request))
   let renewal: Promise<unknown> | undefined
   const tokenNow = () => (typeof session === 'function' ? session() : session)
@@ -75,37 +42,42 @@ export function createPayrollClient(options: PayrollClientOptions): PayrollClien
       throw new PayrollError(Response.error(), { code: 'network', error: `${base} does not respond` }, { cause })
     })
   }
-  const base = baseUrl.replace(/\/+$/, '')
+  const sendInSession = async (request: Request) => {
+    // Signing in needs no session.
+    if (!renew || request.url.includes(`${base}/auth/`)) return await send(request)
+    const again = request.clone()
+    const token = tokenNow()
+    const response = await send(request, token)
+    if (response.status !== 401) return response
+    // Requests whose session expired together share one sign-in.
+    if (token === tokenNow()) {
+      renewal ??= renew().finally(() => {
+        renewal = undefined
+      })
+    }
+    await renewal
+    return await send(again)
+  }
+  const answer = async (request: Request) => await requireSuccess(await sendInSession(request), base)
   const client = createClient<paths>({
     baseUrl: base,
-    fetch: async (request) => {
-      // Signing in needs no session.
-      if (!renew || request.url.includes(`${base}/auth/`)) return await send(request)
-      const again = request.clone()
-      const token = tokenNow()
-      const response = await send(request, token)
-      if (response.status !== 401) return response
-      // Requests whose session expired together share one sign-in.
-      if (token === tokenNow()) {
-        renewal ??= renew().finally(() => {
-          renewal = undefined
-        })
-      }
-      await renewal
-      return await send(again)
-    },
-  })
-  client.use({
-    onResponse: async ({ response }) => {
-      const isPage = response.headers.get('content-type')?.startsWith('text/html') ?? false
-      if (isPage) {
-        const error = `${base} answered ${response.status} with a page: is it the base address of the API, such as https://payroll.example/api?`
-        throw new PayrollError(response, { error })
-      }
-      if (!response.ok) throw new PayrollError(response, await bodyOf(response))
+    fetch: (request) => {
+      if (request.method !== 'GET') return answer(request)
+      return patiently(() => answer(request.clone()), { attempts: READ_ATTEMPTS, signal: request.signal })
     },
   })
   return Object.assign(client, { baseUrl })
+}
+
+/** @throws PayrollError */
+async function requireSuccess(response: Response, base: string): Promise<Response> {
+  const isPage = response.headers.get('content-type')?.startsWith('text/html') ?? false
+  if (isPage) {
+    const error = `${base} answered ${response.status} with a page: is it the base address of the API, such as https://payroll.example/api?`
+    throw new PayrollError(response, { error })
+  }
+  if (!response.ok) throw new PayrollError(response, await bodyOf(response))
+  return response
 }
 
 /** The body of a response: `const me = await take(client.GET('/me'))`. @throws PayrollError */

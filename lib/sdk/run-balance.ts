@@ -16,6 +16,11 @@ export async function requireBalance(
   const { spendable, receiving } = await syncBalance(deployment, holder)
   const { delegations } = await readOwnDelegations(deployment, holder, relay?.channels ?? [])
   const available = delegations.reduce((sum, { left = 0n }) => sum + left, spendable.value + receiving.value)
+  requireCovered(needed, available)
+}
+
+/** Both in base units. @throws WalletError `balance-too-low` */
+export function requireCovered(needed: bigint, available: bigint): void {
   if (available >= needed) return
   const words = `the list needs ${formatUnits(needed)}, and ${formatUnits(available)} is available`
   throw new WalletError('balance-too-low', words, { needed, available })

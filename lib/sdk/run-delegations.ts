@@ -76,7 +76,7 @@ export async function requireOwnDelegation(
  * @param kept the channels that are still needed
  * @throws RunError `channel-busy` if one of them is left; WalletError; PayrollError; LedgerError
  */
-export async function revokeOwn(request: RunRequest, kept: ReadonlySet<string> = new Set()): Promise<bigint> {
+export async function revokeOwn(request: DelegationRequest, kept: ReadonlySet<string> = new Set()): Promise<bigint> {
   const { client, deployment, holder, batch } = request
   const own: DelegationNote[] = []
   for (const [channel, noted] of await readNoted(request)) {
@@ -100,7 +100,7 @@ export async function revokeOwn(request: RunRequest, kept: ReadonlySet<string> =
 }
 
 /** Whether a run of another batch, which these notes do not have, is unfinished: it was started from another device. */
-async function hasForeignRun(request: RunRequest): Promise<boolean> {
+async function hasForeignRun(request: DelegationRequest): Promise<boolean> {
   const { client, notes, batch } = request
   const noted = new Set([batch, ...notes.delegations().map((one) => one.batch)])
   for (const status of ['started', 'ready', 'failed'] as const) {

@@ -1,71 +1,13 @@
 import { keyIdOf, readSeal, sealPayout } from '#lib/wallet/seal.ts'
 import { requireTrusted } from '#lib/wallet/trusted-relay.ts'
+import { type EncryptedAmount, partsOf } from './batch-ready.ts'
 import { patiently } from './patience.ts'
-import { type BatchState, type Payee, readBatch } from './payees.ts'
+import type { BatchState, Payee } from './payees.ts'
 import { PayrollError, take } from './payroll-client.ts'
 import { findTaken } from './run-delegations.ts'
 import { RunError } from './run-error.ts'
 import type { Line, RunRequest } from './run-request.ts'
 import { readTerms } from './run-terms.ts'
-
-/** Adds the instructions of a draft, sealed for its channels, and locks it. */
-export async function makeReady(request: RunRequest): Promise<void> {
-  const { client, batch, payees, say } = request
-  const state = await readBatch(client, batch)
-  requireSame(request, state)
-  if (state.status !== 'draft') return
-  const present = new Set(countedOf(request, state).map(({ contractorId }) => contractorId))
-  const missing = payees.filter(({ contractor }) => !present.has(contractor))
-  const params = { path: { id: batch } }
-  if (missing.length > 0) {
-    say(`Adding ${missing.length} payout${missing.length === 1 ? '' : 's'}`)
-    const { chosen } = await chooseChannels(request)
-    const sealed = await sealAll(request, missing, chosen)
-    for (const part of partsOf(sealed)) {
-      const instructions = part.map(({ payee, encryptedAmount }) => ({
-        contractorId: payee.contractor,
-        encryptedAmount,
-      }))
-      const { errors } = await take(client.POST('/batches/{id}/instructions', { params, body: { instructions } }))
-      const [problem] = errors
-      if (problem)
-        throw new RunError('list-differs', `contractor ${problem.contractorId} cannot be paid: ${problem.reason}`)
-    }
-  }
-  await take(client.POST('/batches/{id}/ready', { params }))
-}
-
-/** The payouts that count: those that are not canceled, and those that an earlier command found paid, and so canceled. */
-export function countedOf({ notes }: Pick<RunRequest, 'notes'>, { payouts }: BatchState): BatchState['payouts'] {
-  const paid = notes.paid()
-  return payouts.filter(({ id, status }) => status !== 'canceled' || paid.has(id))
-}
-
-/**
- * Requires that a batch has one payout for each line of the list. One that is canceled counts if it is noted as paid.
- * @throws RunError `list-differs` if a payout is not in the list or a payee has two, or, once the batch is locked, none
- */
-export function requireSame(
-  { payees, notes }: Pick<RunRequest, 'payees' | 'notes'>,
-  { status: batchStatus, payouts }: BatchState,
-): void {
-  const listed = new Map(payees.map((payee) => [payee.contractor, payee]))
-  const present = new Set<string>()
-  for (const { contractorId, address, status } of countedOf({ notes }, { status: batchStatus, payouts })) {
-    const payee = listed.get(contractorId)
-    if (!payee && status === 'paid') continue
-    if (!payee) throw new RunError('list-differs', `the list of amounts lacks contractor ${contractorId}`)
-    if (present.has(contractorId)) throw new RunError('list-differs', `contractor ${contractorId} has two payouts`)
-    present.add(contractorId)
-    if (status !== 'paid' && address !== payee.address) {
-      throw new RunError('list-differs', `the payout of contractor ${contractorId} goes to another address: ${address}`)
-    }
-  }
-  const unpaid = payees.find(({ contractor }) => !present.has(contractor))
-  if (batchStatus !== 'draft' && unpaid) {
-    throw new RunError('list-differs', `the batch has no payout of contractor ${unpaid.contractor}`)
-  }
-}
 
 /** The channels that a run may use, and those among which it is divided. */
 interface ChosenChannels {
@@ -96,14 +38,11 @@ export async function chooseChannels(request: RunRequest): Promise<ChosenChannel
   return { usable: new Set(usable), chosen }
 }
 
-/** How many seals one request holds: the service accepts 256 KiB. */
-const SEALS_PER_REQUEST = 250
-
-/** A list in parts that a request can hold. */
-const partsOf = <Item>(items: readonly Item[]): Item[][] =>
-  Array.from({ length: Math.ceil(items.length / SEALS_PER_REQUEST) }, (_, part) =>
-    items.slice(part * SEALS_PER_REQUEST, (part + 1) * SEALS_PER_REQUEST),
-  )
+/** Seals the amounts of payees who have no payout yet. */
+export async function sealMissing(request: RunRequest, missing: readonly Payee[]): Promise<EncryptedAmount[]> {
+  const { chosen } = await chooseChannels(request)
+  return await sealAll(request, missing, chosen)
+}
 
 /** Seals amounts for the channels in turn, and records the seals before anyone else has them. */
 async function sealAll(

@@ -1,9 +1,10 @@
-import { formatUnits } from '#lib/text/money.ts'
 import { ensureEscrow, readOwnDelegations } from '#lib/wallet/escrow.ts'
 import { signManifest } from '#lib/wallet/manifest.ts'
 import { signerOf } from '#lib/wallet/signer.ts'
-import { findPaid, findPaidBefore, notePayouts, type PastPayments, requireNew } from './paid-payouts.ts'
-import { patiently, pause } from './patience.ts'
+import { countedOf, makeReady, requireSame } from './batch-ready.ts'
+import { finish, owed, type PaidBatch } from './batch-result.ts'
+import { findPaidBefore, notePayouts, requireNew } from './paid-payouts.ts'
+import { patiently } from './patience.ts'
 import { type BatchState, readBatch } from './payees.ts'
 import { PayrollError, take } from './payroll-client.ts'
 import { requireBalance } from './run-balance.ts'
@@ -12,15 +13,9 @@ import { RunError } from './run-error.ts'
 import { follow } from './run-follow.ts'
 import { manifestOf } from './run-manifest.ts'
 import type { Line, RunRequest } from './run-request.ts'
-import { chooseChannels, countedOf, makeReady, recognize, requireSame, sealAgain } from './run-seals.ts'
+import { chooseChannels, recognize, sealAgain, sealMissing } from './run-seals.ts'
 import { delegationLedgers } from './run-terms.ts'
 import { sponsorCall } from './sponsored-call.ts'
-
-/** How a run ended: how many payouts of the batch the ledger shows as paid, of how many that are not canceled. */
-export interface RunResult {
-  paid: number
-  payouts: number
-}
 
 /**
  * Seals, delegates, signs, starts a run and follows it. Each step first reads the state of the service, of the ledger and of the
@@ -29,7 +24,7 @@ export interface RunResult {
  * @throws RunError; WalletError `balance-too-low`, `relay-unknown` or `history-incomplete` before anything is sealed or delegated;
  *   PayrollError
  */
-export async function runBatch(request: RunRequest): Promise<RunResult> {
+export async function runBatch(request: RunRequest): Promise<PaidBatch> {
   const { client, batch, signal, progress } = request
   const of = request.payees.length
   const read = async () => {
@@ -37,6 +32,8 @@ export async function runBatch(request: RunRequest): Promise<RunResult> {
     requireSame(request, state)
     return state
   }
+  const end = (failure?: RunError) =>
+    finish(request, before, failure, request.revokes ? () => revokeOwn(request) : undefined)
   progress?.({ step: 'looking', done: 0, of })
   const before = await patiently(async () => findPaidBefore(request, countedOf(request, await read())), { signal })
   const present = await read()
@@ -44,7 +41,7 @@ export async function runBatch(request: RunRequest): Promise<RunResult> {
   if (present.status === 'draft')
     await patiently(() => requireBalance(request, owed(request, before, present)), { signal })
   progress?.({ step: 'sealing', done: 0, of })
-  await patiently(() => makeReady(request), { signal })
+  await patiently(() => makeReady(request, (missing) => sealMissing(request, missing)), { signal })
   for (let attempt = 1; ; attempt += 1) {
     const state = await read()
     // Also the payouts that have been added since: nothing is signed that was not checked and noted.
@@ -54,7 +51,7 @@ export async function runBatch(request: RunRequest): Promise<RunResult> {
     const known = unpaid.filter(({ id }) => before.paid.has(id))
     if (known.length === unpaid.length) {
       const isPaying = state.payouts.some(({ status }) => status === 'pending')
-      return await finish(request, before, isPaying ? await follow(request) : undefined)
+      return await end(isPaying ? await follow(request) : undefined)
     }
     if (known.length > 0) await cancelPaid(request, known)
     else if (await patiently(() => start(request, unpaid), { signal })) break
@@ -62,14 +59,7 @@ export async function runBatch(request: RunRequest): Promise<RunResult> {
   }
   const failure = await follow(request)
   progress?.({ step: 'checking', done: 0, of })
-  return await finish(request, before, failure)
-}
-
-/** The payees of the list whose payout neither the service nor the ledger shows as paid. */
-function owed({ payees }: RunRequest, before: PastPayments, { payouts }: BatchState): RunRequest['payees'] {
-  const isPaid = ({ id, status }: BatchState['payouts'][number]) => status === 'paid' || before.paid.has(id)
-  const paid = new Set(payouts.filter(isPaid).map(({ contractorId }) => contractorId))
-  return payees.filter(({ contractor }) => !paid.has(contractor))
+  return await end(failure)
 }
 
 /** How many times the terms may change while a run is being prepared. */
@@ -150,66 +140,5 @@ async function tryStart(request: RunRequest, lines: readonly Line[]): Promise<bo
     if (!(error instanceof PayrollError) || error.code !== 'run-not-ready') throw error
     if (!isShort) say(`Not ready yet: ${JSON.stringify(error.details.errors ?? error.message)}`)
     return false
-  }
-}
-
-/** How long (ms) the ledger's events may take to show what the service has seen, and the pause between two readings. */
-const SEEN_MS = 60_000
-const READ_MS = 2_000
-
-/**
- * Returns the rest, and reports the payments that the ledger shows: of each line of the list.
- * @param failure why the run ended before everything was paid
- */
-async function finish(request: RunRequest, before: PastPayments, failure: RunError | undefined): Promise<RunResult> {
-  const { client, batch, payees, revokes, say } = request
-  const { payouts } = await patiently(() => readBatch(client, batch))
-  for (const { id, status, error } of payouts) if (status === 'failed') say(`Payout ${id} failed: ${error}`)
-  const seen = seePaid(request, payouts, before)
-  // The escrow is taken back even if the ledger cannot be read.
-  await seen.catch(() => undefined)
-  const returned = revokes ? revokeOwn(request) : Promise.resolve(undefined)
-  await returned.catch(() => undefined)
-  const paid = await seen
-  const paidContractors = new Set(payouts.flatMap(({ id, contractorId }) => (paid.has(id) ? [contractorId] : [])))
-  const result = {
-    paid: payees.filter(({ contractor }) => paidContractors.has(contractor)).length,
-    payouts: payees.length,
-  }
-  const ofAll = `${result.paid} of ${result.payouts} payouts are paid`
-  const amount = await returned.catch((error: unknown) => {
-    say(`${ofAll}. The rest of the escrow was not returned:`)
-    throw error
-  })
-  if (amount !== undefined) say(`Revoked: ${formatUnits(amount)} returned`)
-  if (result.paid === result.payouts) return result
-  const unseen = payouts.filter(({ id, status }) => status === 'paid' && !paid.has(id))
-  if (unseen.length > 0) {
-    const lines = unseen.map(({ id, txHash }) => `payout ${id}, transaction ${txHash ?? 'unnamed'}`)
-    const claim = `the service says that ${unseen.length} payouts are paid, and the ledger does not show it`
-    throw new RunError('not-on-ledger', `${claim}:\n${lines.join('\n')}`)
-  }
-  const failed = payouts.filter(({ status }) => status === 'failed').length
-  if (failed > 0) {
-    const problem = `${failed} of ${result.payouts} payouts failed: run the batch again to pay them`
-    throw new RunError('payouts-failed', problem, failure?.reason)
-  }
-  if (failure) throw new RunError(failure.code, `${failure.message}; ${ofAll}`, failure.reason)
-  throw new RunError('not-started', `${ofAll}, and no run pays the others: run the batch again`)
-}
-
-/** Reads the ledger until it shows the payouts that the service calls paid, for as long as its nodes may lag. */
-async function seePaid(request: RunRequest, payouts: BatchState['payouts'], before: PastPayments) {
-  const deadline = Date.now() + (request.seenMs ?? SEEN_MS)
-  const said = new Set<string>()
-  const say = (line: string) => {
-    if (!said.has(line)) request.say(line)
-    said.add(line)
-  }
-  for (;;) {
-    const paid = await patiently(() => findPaid({ ...request, say }, payouts, before))
-    const isSeen = payouts.every(({ id, status }) => status !== 'paid' || paid.has(id))
-    if (isSeen || Date.now() > deadline) return paid
-    await pause(READ_MS)
   }
 }

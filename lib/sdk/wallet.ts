@@ -11,7 +11,9 @@ export {
   buildRevocation,
   buildTransfer,
   buildWithdraw,
+  proveTransferAhead,
   type SignedSpending,
+  signSpending,
 } from '#lib/wallet/calls.ts'
 export type { Opening } from '#lib/wallet/commitment.ts'
 export {
@@ -37,6 +39,9 @@ export { type SealBinding, sealPayout } from '#lib/wallet/seal.ts'
 export { keypairSigner, type Signer } from '#lib/wallet/signer.ts'
 export type { CallOptions, SignedCall, SubmitCall } from '#lib/wallet/transaction.ts'
 export { LedgerError, type LedgerErrorCode, WalletError, type WalletErrorCode } from '#lib/wallet/wallet-error.ts'
+export { payBatch } from './batch-payment.ts'
+export type { BatchProgress, BatchRequest } from './batch-request.ts'
+export type { PaidBatch } from './batch-result.ts'
 export {
   type DelegationNote,
   type NoteStore,
@@ -48,9 +53,9 @@ export {
 } from './own-notes.ts'
 export { type OwnPayment, type OwnPayments, readOwnPayments } from './own-payments.ts'
 export { type AmountRow, matchPayees, type NewPayee, type Payee } from './payees.ts'
-export { type RunResult, runBatch } from './run.ts'
+export { runBatch } from './run.ts'
 export { RunError, type RunErrorCode } from './run-error.ts'
-export type { RunProgress, RunRequest } from './run-request.ts'
+export type { RunRequest } from './run-request.ts'
 export { openSep43Signer, type Sep43Wallet } from './sep43.ts'
 export { type SignInOptions, signIn } from './sign-in.ts'
 export { sponsorCall } from './sponsored-call.ts'

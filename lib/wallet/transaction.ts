@@ -91,13 +91,14 @@ export async function readSource(
 const READINGS = 12
 const READING_MS = 250
 
-/** Waits until the RPC shows an applied transaction, so that what is read next includes it. Gives up after some seconds. */
-export async function untilSeen(server: Pick<rpc.Server, 'getTransaction'>, hash: string): Promise<void> {
+/** Waits until the RPC shows an applied transaction, so that what is read next includes it. False after some seconds. */
+export async function untilSeen(server: Pick<rpc.Server, 'getTransaction'>, hash: string): Promise<boolean> {
   for (let reading = 1; reading <= READINGS; reading += 1) {
     const { status } = await reachLedger(server.getTransaction(hash))
-    if (status !== 'NOT_FOUND') return
+    if (status !== 'NOT_FOUND') return true
     await new Promise((resolve) => setTimeout(resolve, READING_MS))
   }
+  return false
 }
 
 /**

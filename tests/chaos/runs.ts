@@ -2,12 +2,13 @@ import type { Keypair } from '@stellar/stellar-sdk'
 import { sendAndWait, type TestNetwork } from '#lib/cli/client/participants.ts'
 import { signRun } from '#lib/cli/client/run-signature.ts'
 import { sponsorTransfer } from '#lib/cli/client/wallet-session.ts'
+import { makeReady } from '#lib/sdk/batch-ready.ts'
 import { type OwnNotes, openNotes } from '#lib/sdk/own-notes.ts'
 import { type BatchState, type Payee, readBatch } from '#lib/sdk/payees.ts'
 import { createPayrollClient, type PayrollClient, PayrollError, take } from '#lib/sdk/payroll-client.ts'
 import { runBatch } from '#lib/sdk/run.ts'
 import type { RunRequest } from '#lib/sdk/run-request.ts'
-import { makeReady } from '#lib/sdk/run-seals.ts'
+import { sealMissing } from '#lib/sdk/run-seals.ts'
 import { readTerms } from '#lib/sdk/run-terms.ts'
 import { sponsorCall } from '#lib/sdk/sponsored-call.ts'
 import { syncBalance } from '#lib/wallet/balance.ts'
@@ -153,7 +154,7 @@ export function openRuns({ network, relay, issuer, employers, bases, isIncomplet
 
   /** Starts a run whose delegations are one unit short, or end while it is in progress. */
   async function runTightly(request: RunRequest, missing: bigint): Promise<void> {
-    await makeReady(request)
+    await makeReady(request, (missing) => sealMissing(request, missing))
     const { client, holder, batch, payees, notes, say } = request
     const { payouts } = await readBatch(client, batch)
     const { ledgersPerPayout, marginLedgers } = await readTerms(client)

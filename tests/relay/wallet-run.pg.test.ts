@@ -6,8 +6,8 @@ import { readAmounts } from '#lib/cli/client/amounts-file.ts'
 import { enrol } from '#lib/cli/client/participants.ts'
 import { signRun } from '#lib/cli/client/run-signature.ts'
 import { publicHalf } from '#lib/config/relay-key.ts'
+import type { BatchProgress } from '#lib/sdk/batch-request.ts'
 import { runBatch } from '#lib/sdk/run.ts'
-import type { RunProgress } from '#lib/sdk/run-request.ts'
 import { syncBalance } from '#lib/wallet/balance.ts'
 import { readPastDelegations } from '#lib/wallet/escrow.ts'
 import type { Fault } from '../support/fault-proxy.ts'
@@ -105,10 +105,11 @@ test('says how far it is, ends between two steps when it is aborted, and continu
   const payroll = await prepare()
   const before = await receivedBy()
   const leaving = new AbortController()
-  const steps: RunProgress[] = []
+  const steps: BatchProgress[] = []
   const aborted = {
     signal: leaving.signal,
-    progress: ({ step, done }: RunProgress) => step === 'delegating' && done === 1 && leaving.abort(new Error('left')),
+    progress: ({ step, done }: BatchProgress) =>
+      step === 'delegating' && done === 1 && leaving.abort(new Error('left')),
   }
   const request = await requestOf(payroll)
   await expect(runBatch({ ...request, ...aborted })).rejects.toThrow('left')

@@ -98,3 +98,22 @@ test('knows the codes of the service', () => {
   codes.push('nonsense')
   expect(codes).toHaveLength(5)
 })
+
+test('sends a read again while the network or the service fails, and nothing else', async () => {
+  const failures: (() => Promise<Response>)[] = [
+    () => Promise.reject(new TypeError('fetch failed')),
+    async () => new Response('Bad Gateway', { status: 502 }),
+    async () => Response.json({ error: 'busy', code: 'busy' }, { status: 503 }),
+  ]
+  let sent = 0
+  const fetch = () => {
+    sent += 1
+    return failures[sent - 1]?.() ?? Promise.resolve(Response.json({ id: 'b' }))
+  }
+  const client = createPayrollClient({ baseUrl: BASE, fetch })
+  expect(await take(client.GET('/me'))).toEqual({ id: 'b' })
+  expect(sent).toBe(4)
+  sent = 0
+  await expect(client.POST('/batches', { body: { name: 'March' } })).rejects.toMatchObject({ code: 'network' })
+  expect(sent).toBe(1)
+})

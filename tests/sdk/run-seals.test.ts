@@ -1,9 +1,10 @@
 import { exportJWK, generateKeyPair } from 'jose'
 import { beforeAll, expect, test } from 'vitest'
+import { makeReady } from '#lib/sdk/batch-ready.ts'
 import { openNotes } from '#lib/sdk/own-notes.ts'
 import { createPayrollClient } from '#lib/sdk/payroll-client.ts'
 import type { RunRequest } from '#lib/sdk/run-request.ts'
-import { makeReady, recognize } from '#lib/sdk/run-seals.ts'
+import { recognize, sealMissing } from '#lib/sdk/run-seals.ts'
 import { RELAY_DOCUMENT, type RelayDocument } from '#lib/wallet/deployment.ts'
 import { sealPayout } from '#lib/wallet/seal.ts'
 import { holder } from '../wallet/fixtures.ts'
@@ -84,8 +85,9 @@ test('adds a large batch in requests that the service accepts', async () => {
     amount: BigInt(index + 1),
   }))
   const relay = { publicKey: key, channels: [CHANNEL] }
-  const run = { client, relay, batch: crypto.randomUUID(), payees: many, notes, channels: 1, say: () => undefined }
-  await makeReady(run as unknown as RunRequest)
+  const given = { client, relay, batch: crypto.randomUUID(), payees: many, notes, channels: 1, say: () => undefined }
+  const run = given as unknown as RunRequest
+  await makeReady(run, (missing) => sealMissing(run, missing))
   expect(sizes).toHaveLength(3)
   expect(Math.max(...sizes)).toBeLessThan(MAX_BODY)
 })

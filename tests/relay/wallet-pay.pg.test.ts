@@ -1,0 +1,150 @@
+import { expect, test } from 'vitest'
+import { payBatch } from '#lib/sdk/batch-payment.ts'
+import type { BatchProgress } from '#lib/sdk/batch-request.ts'
+import { runBatch } from '#lib/sdk/run.ts'
+import { syncBalance } from '#lib/wallet/balance.ts'
+import { readPastDelegations } from '#lib/wallet/escrow.ts'
+import {
+  AMOUNTS,
+  call,
+  callsOf,
+  interruptAt,
+  type Payroll,
+  prepare,
+  prepareDifferently,
+  receivedBy,
+  requestOf,
+  serveWalletRuns,
+  service,
+  TOTAL,
+} from './wallet-runs.ts'
+
+// An employer's client that pays a batch by its own transfers.
+
+serveWalletRuns()
+
+const ALL = { paid: 3, payouts: 3 }
+const isTransfer = ({ method, url }: Request) => method === 'POST' && url.endsWith('/transfer')
+
+/** Requires each payee's payment once, by transfers of the employer. */
+async function expectPaid({ employer, batch }: Payroll, before: readonly bigint[], balance = 100_0000000n) {
+  expect((await receivedBy()).map((received, index) => received - (before[index] ?? 0n))).toEqual(AMOUNTS)
+  const { body } = await service.ask('GET', `/batches/${batch}`, { session: employer.session })
+  expect(body).toMatchObject({ status: 'completed', settledCount: 3 })
+  expect((await syncBalance(service.ledger.network, employer)).spendable.value).toBe(balance - TOTAL)
+}
+
+test('locks a draft, pays it in order and says how far it is; repeated, it sends nothing', async () => {
+  const payroll = await prepare()
+  const before = await receivedBy()
+  // Instructions, lock, three transfers.
+  const { fetch, state } = interruptAt(6, 'before')
+  const steps: BatchProgress[] = []
+  const request = await requestOf(payroll, fetch)
+  expect(await payBatch({ ...request, progress: (step) => steps.push(step) })).toEqual(ALL)
+  await expectPaid(payroll, before)
+  expect(steps.map(({ step, done }) => `${step} ${done}`)).toEqual([
+    ...['looking 0', 'sealing 0', 'paying 0', 'paying 1', 'paying 2', 'paying 3', 'checking 0'],
+  ])
+  expect(await payBatch(await requestOf(payroll, fetch))).toEqual(ALL)
+  expect(state.isCut).toBe(false)
+  expect(await callsOf(payroll)).toEqual(['transfer', 'transfer', 'transfer'])
+})
+
+test.each([
+  ['after the instructions', 1, 'after'],
+  ['before the lock', 2, 'before'],
+  ['after the first transfer', 3, 'after'],
+  ['before the second transfer', 4, 'before'],
+  ['after the last transfer', 5, 'after'],
+] as const)('continues after an interruption %s', async (_, nth, when) => {
+  const payroll = await prepare()
+  const before = await receivedBy()
+  await expect(requestOf(payroll, interruptAt(nth, when).fetch).then(payBatch)).rejects.toThrow('interrupted')
+  expect(await payBatch(await requestOf(payroll))).toEqual(ALL)
+  await expectPaid(payroll, before)
+})
+
+test('pays once although the service withholds a transfer until the next call has read what is paid', async () => {
+  const payroll = await prepare()
+  const before = await receivedBy()
+  let withheld: Request | undefined
+  const withholding = async (request: Request) => {
+    if (!isTransfer(request)) return await call(request)
+    withheld = request
+    throw new Error('interrupted')
+  }
+  await expect(requestOf(payroll, withholding).then(payBatch)).rejects.toThrow('interrupted')
+  const releasing = async (request: Request) => {
+    if (withheld && isTransfer(request)) {
+      const first = withheld
+      withheld = undefined
+      await call(first)
+    }
+    return await call(request)
+  }
+  const lines: string[] = []
+  const request = await requestOf(payroll, releasing)
+  expect(await payBatch({ ...request, say: (line) => lines.push(line) })).toEqual(ALL)
+  expect(lines).toContainEqual(expect.stringMatching(/^Trying again: /))
+  await expectPaid(payroll, before)
+})
+
+test('believes no service that only says that it has paid', async () => {
+  const payroll = await prepare()
+  const before = await receivedBy()
+  const boasting = async (request: Request) =>
+    isTransfer(request) ? Response.json({ hash: 'ab'.repeat(32), status: 'SUCCESS' }) : await call(request)
+  const request = await requestOf(payroll, boasting)
+  await expect(payBatch({ ...request, seenMs: 0 })).rejects.toMatchObject({ code: 'not-on-ledger' })
+  expect(await receivedBy()).toEqual(before)
+})
+
+test('locks no batch that the balance does not cover', async () => {
+  const payroll = await prepare(TOTAL - 1n)
+  await expect(requestOf(payroll).then(payBatch)).rejects.toMatchObject({
+    ...{ code: 'balance-too-low', needed: TOTAL, available: TOTAL - 1n },
+  })
+  const { body } = await service.ask('GET', `/batches/${payroll.batch}`, { session: payroll.employer.session })
+  expect(body).toMatchObject({ status: 'draft', payoutCount: 0 })
+})
+
+test('merges what it needs, and pays a batch that is locked already', async () => {
+  const payroll = await prepareDifferently()
+  const before = await receivedBy()
+  expect(await payBatch(await requestOf(payroll))).toEqual(ALL)
+  // The rest is in an escrow that was made without the notes.
+  await expectPaid(payroll, before, 100_0000000n - 5n)
+})
+
+test('takes back the escrows of a run that did not start, and pays nothing while one is running', async () => {
+  const payroll = await prepare()
+  const before = await receivedBy()
+  const request = await requestOf(payroll, async (one) => {
+    if (one.method === 'POST' && one.url.endsWith('/run')) throw new Error('interrupted')
+    return await call(one)
+  })
+  await expect(runBatch(request)).rejects.toThrow('interrupted')
+  const running = await requestOf(payroll, async (one) => {
+    const response = await call(one)
+    if (!one.url.endsWith('/status')) return response
+    return Response.json({ ...(await response.json()), run: { status: 'running' } })
+  })
+  await expect(payBatch(running)).rejects.toMatchObject({ code: 'not-started' })
+  expect(await payBatch(await requestOf(payroll))).toEqual(ALL)
+  await expectPaid(payroll, before)
+  expect([...(await readPastDelegations(service.ledger.network, payroll.employer)).keys()]).toHaveLength(2)
+  expect(await callsOf(payroll)).toContain('revoke_spender')
+})
+
+test('ends between two transfers when it is aborted, and continues', async () => {
+  const payroll = await prepare()
+  const before = await receivedBy()
+  const leaving = new AbortController()
+  const request = await requestOf(payroll)
+  const progress = ({ step, done }: BatchProgress) =>
+    step === 'paying' && done === 1 && leaving.abort(new Error('left'))
+  await expect(payBatch({ ...request, progress, signal: leaving.signal })).rejects.toThrow('left')
+  expect(await payBatch(await requestOf(payroll))).toEqual(ALL)
+  await expectPaid(payroll, before)
+})
