@@ -71,6 +71,22 @@ export interface NoteStore {
   append(lines: readonly string[]): void
 }
 
+/** Keeps the lines in a browser's storage: `storedNotes(localStorage)`. */
+export function storedNotes(
+  storage: { getItem(key: string): string | null; setItem(key: string, value: string): void },
+  key = 'confidential-payroll',
+): NoteStore {
+  let text: string | null = null
+  let lines: readonly string[] = []
+  const read = () => {
+    const stored = storage.getItem(key)
+    if (stored !== text) lines = stored?.split('\n') ?? []
+    text = stored
+    return lines
+  }
+  return { read, append: (added) => storage.setItem(key, [...read(), ...added].join('\n')) }
+}
+
 /** A line is the account, a word, fields without white space, and END: a line that a crash has cut short is ignored. */
 const END = ';'
 const FIELDS = { seal: 1, payee: 2, payout: 4, paid: 2, delegation: 3, explained: 1 }

@@ -1,4 +1,6 @@
 /** The client side of the confidential token: keys, balances, calls that a signer signs, and runs of batches. */
+export type { AccountStatement } from '#lib/disclosure/account-statement.ts'
+export type { StatementLine } from '#lib/disclosure/statement.ts'
 export { formatUnits as formatAmount, parseUnits as parseAmount } from '#lib/text/money.ts'
 export { type ConfidentialAccount, readConfidentialAccount } from '#lib/wallet/account.ts'
 export { type EventArchive, openHttpArchive } from '#lib/wallet/archive.ts'
@@ -50,8 +52,10 @@ export {
   type PayoutNote,
   type SealContents,
   type SealNote,
+  storedNotes,
 } from './own-notes.ts'
 export { type OwnPayment, type OwnPayments, readOwnPayments } from './own-payments.ts'
+export { readStatement } from './own-statement.ts'
 export { type AmountRow, matchPayees, type NewPayee, type Payee } from './payees.ts'
 export { runBatch } from './run.ts'
 export { RunError, type RunErrorCode } from './run-error.ts'

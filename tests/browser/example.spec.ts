@@ -11,26 +11,30 @@ import { type RunningProgram, runProgram } from './running-program.ts'
 
 const run = promisify(execFile)
 
-/** A separate project outside the repository: the example, with the package that the service serves. */
-let project: string
+const NAMES = ['vite', 'react'] as const
+type Name = (typeof NAMES)[number]
+
+/** Separate projects outside the repository: the examples, with the package that the service serves. */
+let projects: string
 let program: RunningProgram
-let frontend: ViteDevServer
-let origin: string
+const frontends: ViteDevServer[] = []
+const origins = {} as Record<Name, string>
+const query = () => new URLSearchParams({ service: program.base, network: program.deploymentUrl })
 test.beforeAll(async () => {
   test.setTimeout(600_000)
   program = await runProgram({ DEVNET_PROOFS: 'real' })
-  project = mkdtempSync(join(tmpdir(), 'payroll-frontend-'))
-  cpSync('docs/examples/vite', project, { recursive: true })
-  await run('npm', ['install', '--no-audit', '--no-fund', `${program.base}/sdk`], { cwd: project })
-  await run(join('node_modules', '.bin', 'tsc'), ['--project', project])
-  const port = await freePort()
-  origin = `http://localhost:${port}`
-  frontend = await createServer({
-    root: project,
-    logLevel: 'warn',
-    server: { port, strictPort: true, hmr: false, watch: null },
-  })
-  await frontend.listen()
+  projects = mkdtempSync(join(tmpdir(), 'payroll-frontend-'))
+  for (const name of NAMES) {
+    const project = join(projects, name)
+    cpSync(`docs/examples/${name}`, project, { recursive: true })
+    await run('npm', ['install', '--no-audit', '--no-fund', `${program.base}/sdk`], { cwd: project })
+    await run(join('node_modules', '.bin', 'tsc'), ['--project', project], { cwd: project })
+    const port = await freePort()
+    origins[name] = `http://localhost:${port}`
+    const server = { port, strictPort: true, hmr: false, watch: null }
+    const frontend = await createServer({ root: project, logLevel: 'warn', server })
+    frontends.push(await frontend.listen())
+  }
   // The relay creates its channels with real proofs.
   for (;;) {
     const ready = await fetch(`${program.base}/api/ready`)
@@ -40,15 +44,14 @@ test.beforeAll(async () => {
   }
 })
 test.afterAll(async () => {
-  await frontend?.close()
+  for (const frontend of frontends) await frontend.close()
   await program?.stop()
-  if (project) rmSync(project, { recursive: true, force: true })
+  if (projects) rmSync(projects, { recursive: true, force: true })
 })
 
 const JOURNEY = 'signs in, imports, invites, proves, pays, runs and discloses with the package for frontends'
 test(JOURNEY, { tag: '@long' }, async ({ page }) => {
-  const query = new URLSearchParams({ service: program.base, network: program.deploymentUrl })
-  await page.goto(`${origin}/?${query}`)
+  await page.goto(`${origins.vite}/?${query()}`)
   const steps = page.getByRole('listitem')
   const progress = page.getByRole('progressbar')
   await expect(steps.filter({ hasText: 'proving 1 of 4' })).toBeVisible()
@@ -87,11 +90,39 @@ test(JOURNEY, { tag: '@long' }, async ({ page }) => {
   await expect(page.getByText('You are invited to be paid as a contractor.')).toBeVisible()
 })
 
-test('is quoted in the walkthrough', { tag: '@long' }, () => {
+/** A registered account with nothing else. */
+async function newPayee(): Promise<string> {
+  const [secret = ''] = (await wallet('new')).trim().split('\n')
+  return (await wallet('address', '--secret', secret)).trim()
+}
+
+async function wallet(...options: string[]): Promise<string> {
+  const network = ['--service', program.base, '--network', program.deploymentUrl]
+  const isLocal = options[0] === 'address'
+  const { stdout } = await run(process.execPath, ['lib/cli/wallet.ts', ...options, ...(isLocal ? [] : network)])
+  return stdout
+}
+
+test('a page in React pays a list, and continues after it was closed', { tag: '@long' }, async ({ page }) => {
+  const payees = [await newPayee(), await newPayee()]
+  await page.goto(`${origins.react}/?${query()}`)
+  const list = page.getByRole('textbox', { name: 'Name, address and amount, one payee a line' })
+  await list.fill(`Ada Lovelace, ${payees[0]}, 12.5\nGrace Hopper, ${payees[1]}, 3`)
+  await page.getByRole('button', { name: 'Pay' }).click()
+  const paid = page.getByRole('progressbar', { name: 'Paid' })
+  await expect(paid).toHaveJSProperty('value', 1, { timeout: 200_000 })
+  await page.reload()
+  await page.getByRole('button', { name: 'Pay' }).click()
+  await expect(page.getByRole('status')).toHaveText('Everyone is paid.', { timeout: 200_000 })
+  const statement = page.getByRole('list', { name: 'Statement' })
+  await expect(statement.getByText(`sent 12.5000000 ${payees[0]}`)).toHaveCount(1)
+  await expect(statement.getByText(`sent 3.0000000 ${payees[1]}`)).toHaveCount(1)
+})
+
+test('the examples are what the walkthrough says', { tag: '@long' }, () => {
   const walkthrough = readFileSync('docs/walkthrough.md', 'utf8')
   for (const file of ['node/pay.ts', 'vite/payroll.ts', 'vite/vite.config.ts']) {
     expect(walkthrough).toContain(readFileSync(`docs/examples/${file}`, 'utf8'))
   }
-  const [vite, next] = ['vite', 'next/app'].map((folder) => readFileSync(`docs/examples/${folder}/payroll.ts`, 'utf8'))
-  expect(next).toBe(vite)
+  expect(readFileSync('docs/examples/react/app.tsx', 'utf8').split('\n').length).toBeLessThan(100)
 })

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { payBatch } from '#lib/sdk/batch-payment.ts'
 import type { BatchProgress } from '#lib/sdk/batch-request.ts'
+import { readStatement } from '#lib/sdk/own-statement.ts'
 import { runBatch } from '#lib/sdk/run.ts'
 import { syncBalance } from '#lib/wallet/balance.ts'
 import { readPastDelegations } from '#lib/wallet/escrow.ts'
@@ -10,6 +11,7 @@ import {
   callsOf,
   interruptAt,
   type Payroll,
+  payees,
   prepare,
   prepareDifferently,
   receivedBy,
@@ -46,6 +48,12 @@ test('locks a draft, pays it in order and says how far it is; repeated, it sends
   expect(steps.map(({ step, done }) => `${step} ${done}`)).toEqual([
     ...['looking 0', 'sealing 0', 'paying 0', 'paying 1', 'paying 2', 'paying 3', 'checking 0'],
   ])
+  const { lines, problems } = await readStatement(request.deployment, payroll.employer)
+  expect(problems).toEqual([])
+  const sent = lines.filter(({ direction }) => direction === 'sent')
+  expect(sent.map(({ amount, counterparty }) => [amount, counterparty])).toEqual(
+    AMOUNTS.map((amount, index) => [amount, payees[index]?.address]),
+  )
   expect(await payBatch(await requestOf(payroll, fetch))).toEqual(ALL)
   expect(state.isCut).toBe(false)
   expect(await callsOf(payroll)).toEqual(['transfer', 'transfer', 'transfer'])

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { notesFile } from '#lib/cli/client/notes-file.ts'
-import { openNotes } from '#lib/sdk/own-notes.ts'
+import { openNotes, storedNotes } from '#lib/sdk/own-notes.ts'
 import { holder } from '../wallet/fixtures.ts'
 
 const PAYOUT = { batch: 'b', address: 'GA', payout: 'p', at: '2026-01-01T00:00:00.000Z' }
@@ -98,4 +98,16 @@ test('parses and writes the notes of a batch once, not once per payout', () => {
   for (const { payout } of payouts) expect(notes.paid().has(payout)).toBe(false)
   expect(notes.payouts()).toHaveLength(1_000)
   expect(counts).toEqual({ written: 1, parsed: 1_000 })
+})
+
+test('keeps notes in the storage of a browser, also those that another tab adds', () => {
+  const content = new Map<string, string>()
+  const storage = {
+    getItem: (key: string) => content.get(key) ?? null,
+    setItem: (key: string, value: string) => void content.set(key, value),
+  }
+  const [tab, other] = [storedNotes(storage), storedNotes(storage)].map((store) => openNotes(holder('employer'), store))
+  tab?.addPayouts([PAYOUT])
+  other?.addPayouts([{ ...PAYOUT, payout: 'q' }])
+  expect(tab?.payouts().map(({ payout }) => payout)).toEqual(['p', 'q'])
 })

@@ -19,23 +19,17 @@ import {
   fetchDeployment,
   keypairSigner,
   matchPayees,
-  type NoteStore,
   openDeployment,
   openNotes,
   openWallet,
   runBatch,
   signIn,
+  storedNotes,
   syncBalance,
 } from 'confidential-payroll-sdk/wallet'
 
 /** Reports a step, with an address to show. */
 export type Say = (step: string, link?: string) => void
-
-/** What this employer knows without the service: own seals and delegations, payouts that were seen. It has no amounts. */
-const ownNotes: NoteStore = {
-  read: () => localStorage.getItem('notes')?.split('\n') ?? [],
-  append: (lines) => localStorage.setItem('notes', [localStorage.getItem('notes'), ...lines].join('\n')),
-}
 
 /**
  * Pays contractors from a browser, and reports each step. `origin` is that of the API, `deploymentUrl` the address of the
@@ -85,7 +79,8 @@ export async function runPayroll(origin: string, deploymentUrl: string, say: Say
   const { spendable } = await syncBalance(deployment, employer)
   const [payout] = payouts
   if (!payout) throw new Error('the batch has no payout')
-  const notes = openNotes(employer, ownNotes)
+  // What this employer knows without the service. It has no amounts.
+  const notes = openNotes(employer, storedNotes(localStorage))
   notes.addPayouts([{ batch: id, address: contractor.address, payout: payout.id, at: new Date().toISOString() }])
   const transfer = { to: contractor.address, amount: 12_5000000n, opening: spendable, purpose: payout.id }
   const { signedXdr } = await buildTransfer(deployment, employer, transfer)

@@ -1,19 +1,12 @@
-import { setTimeout } from 'node:timers/promises'
+import { ALL, readAccountStatement, readCompared } from '#lib/disclosure/account-statement.ts'
 import { presentAudit } from '#lib/disclosure/audit-report.ts'
-import { type Balances, type Books, compareBooks, type Problem } from '#lib/disclosure/books.ts'
-import { type HistoryEvent, readHistory, readPayloads, tokenFilters } from '#lib/disclosure/history.ts'
-import { readRecentEvents } from '#lib/disclosure/ledger-event.ts'
+import type { Problem } from '#lib/disclosure/books.ts'
 import { readAuditInWorker, readStatementInWorker } from '#lib/disclosure/node/reading.ts'
-import { decodeEvent, decodePayment } from '#lib/disclosure/payment.ts'
-import type { ClosedLedger, Report } from '#lib/disclosure/report.ts'
+import type { Report } from '#lib/disclosure/report.ts'
 import { formatReport, REPORT_FORMATS, type ReportFormat } from '#lib/disclosure/report-format.ts'
 import { presentStatement } from '#lib/disclosure/statement-report.ts'
 import { pages } from '#lib/sdk/payroll-client.ts'
-import { reachLedger } from '#lib/stellar/ledger-error.ts'
-import { LAG } from '#lib/stellar/rpc-server.ts'
-import { readConfidentialAccount, readConfidentialAccounts, readDelegations } from '#lib/wallet/account.ts'
 import type { Holder } from '#lib/wallet/keys.ts'
-import { WalletError } from '#lib/wallet/wallet-error.ts'
 import type { Outcome } from '../process/command.ts'
 import { printMessage } from '../process/output.ts'
 import type { ClientNetwork } from './participants.ts'
@@ -35,24 +28,9 @@ export async function makeStatement(
 ): Promise<Outcome> {
   const { period, format } = readOptions(options)
   const names = await readNames(directory)
-  const entry = await readConfidentialAccount(network.rpc, network.token, address)
-  if (entry && !Buffer.from(entry.viewingKey).equals(keys.viewingKey)) {
-    throw new WalletError(
-      'other-keys',
-      `${address} is registered with other keys: this signer can read none of its payments`,
-    )
-  }
-  const { lines, problems, ...history } = await readAndCompare(network, period, address, async (all) => {
-    const events = await readPayloads(network, all)
-    // Also those outside the period: each amount that was sent is compared with the balances before and after it.
-    const payees = events.flatMap((event) => {
-      const payment = decodePayment(event.topics, event.data)
-      return payment?.from === address ? payment.to : []
-    })
-    const accounts = await readConfidentialAccounts(network.rpc, network.token, [...new Set(payees)])
-    const viewingKeys = new Map([...accounts].map(([name, { viewingKey }]) => [name, viewingKey]))
-    return await readStatementInWorker({ address, keys, events, viewingKeys, period }, sayProgress)
-  })
+  const { lines, problems, ...history } = await readAccountStatement(network, { address, keys }, period, (input) =>
+    readStatementInWorker(input, sayProgress),
+  )
   const about = { address, period, ...history, problems, reported: network }
   return printReport(
     presentStatement(about, lines, (name) => names.get(name)),
@@ -69,91 +47,12 @@ export async function makeAudit(
 ): Promise<Outcome> {
   const { period, format } = readOptions(options)
   const { account } = options
-  const { lines, problems, ...history } = await readAndCompare(network, period, undefined, (events) =>
+  const { lines, problems, ...history } = await readCompared(network, period, undefined, (events) =>
     readAuditInWorker(events, secrets, sayProgress),
   )
   const concerned = problems.filter((problem) => account === undefined || [account, ALL].includes(problem.account))
   const about = { account, period, ...history, problems: concerned, reported: network }
   return printReport(presentAudit(lines, about), format, concerned)
-}
-
-/** The account of a problem that concerns every account. */
-const ALL = 'all'
-
-/** How often balances are compared at most: accounts change between reading their events and their entries, and nodes lag. */
-const ROUNDS = 3
-
-/**
- * Reads a history and compares its balances with the ledger's, again if something contradicts. Reports accounts that changed since as
- * not compared.
- */
-async function readAndCompare<Lines>(
-  network: ClientNetwork,
-  period: { to: string },
-  account: string | undefined,
-  read: (events: readonly HistoryEvent[]) => Promise<Balances & Pick<Books, 'problems'> & { lines: Lines }>,
-) {
-  const readAll = async () => {
-    const history = await readHistory(network, account)
-    return { ...history, reading: await read(history.events) }
-  }
-  let current = await readAll()
-  for (let round = 1; ; round += 1) {
-    const { reading, events, through, completeFrom } = current
-    const ledger = {
-      accounts: await readConfidentialAccounts(network.rpc, network.token, [...reading.accounts.keys()]),
-      delegations: (await readDelegations(network, reading.delegations)).delegations,
-      through: through.ledger,
-    }
-    const compared = compareBooks(reading, ledger, account)
-    const isDoubtful = !hasContradiction(reading.problems) && hasContradiction(compared)
-    const changed = isDoubtful ? await findChanged(network, account, through.ledger, events.at(-1)?.id) : new Set()
-    if (!isDoubtful || round === ROUNDS) {
-      const problems = [
-        ...reading.problems,
-        ...compared.map((problem) => (changed.has(problem.account) ? notCompared(problem.account) : problem)),
-        ...findDelay(through, period),
-      ]
-      return { lines: reading.lines, problems, through, completeFrom }
-    }
-    await setTimeout(PAUSE_MS)
-    if (changed.size > 0) current = await readAll()
-  }
-}
-
-const PAUSE_MS = 1_000
-
-const hasContradiction = (problems: readonly Problem[]) => problems.some(({ isContradiction }) => isContradiction)
-
-const notCompared = (account: string): Problem => ({
-  account,
-  problem: 'the account changed while it was read, and its balances were not compared with the ledger’s: try again',
-  // Otherwise a payment to the account could hide a source's lie about it.
-  isContradiction: true,
-})
-
-/** The accounts that appear in events newer than the ones already read. */
-async function findChanged(
-  network: ClientNetwork,
-  account: string | undefined,
-  through: number,
-  last = '',
-): Promise<Set<string>> {
-  const start = Math.max(1, through - LAG)
-  const events = await reachLedger(readRecentEvents(network.rpc, tokenFilters(network.token, account), start))
-  const newer = events.filter(({ id }) => id > last)
-  return new Set(newer.flatMap(({ topics, data }) => decodeEvent(topics, data)?.addresses ?? []))
-}
-
-/** An RPC whose latest ledger closed longer ago (ms) is behind. */
-const LONGEST_DELAY_MS = 60_000
-
-/** A period that ends after the last ledger of an RPC that is behind has not been read. */
-function findDelay({ ledger, closedAt }: ClosedLedger, { to }: { to: string }): Problem[] {
-  const end = Math.min(Date.parse(to), Date.now())
-  if (end - Date.parse(closedAt) <= LONGEST_DELAY_MS) return []
-  const problem = `the RPC ends with ledger ${ledger}, which closed at ${closedAt}: later events are missing`
-  return [{ account: ALL, problem, isContradiction: true }]
 }
 
 /**
