@@ -9,7 +9,7 @@ import { type HistoryEvent, type HistorySource, readHistory, readPayloads, token
 import { readRecentEvents } from './ledger-event.ts'
 import { decodeEvent, decodePayment } from './payment.ts'
 import type { ClosedLedger } from './report.ts'
-import { readCheckedStatement, type Statement, type StatementInput, type StatementLine } from './statement.ts'
+import type { Statement, StatementInput, StatementLine } from './statement.ts'
 
 /** The lines of a period, read from the ledger and the archives alone, and compared with the account's balances on the ledger. */
 export interface AccountStatement {
@@ -25,14 +25,14 @@ export interface AccountStatement {
 /**
  * Every payment that an account has received and sent in a period, decrypted.
  * @param period ISO 8601, of which the end is excluded
- * @param read decrypts the events, by default in this thread
+ * @param read decrypts the events, in this thread or in another
  * @throws WalletError `other-keys` if the account is registered with other keys, `archive-unavailable`, `history-incomplete`; LedgerError
  */
 export async function readAccountStatement(
   network: Deployment & HistorySource,
   { address, keys }: Pick<Holder, 'address' | 'keys'>,
   period: { from: string; to: string },
-  read: (input: StatementInput) => Promise<Statement> = async (input) => readCheckedStatement(input),
+  read: (input: StatementInput) => Promise<Statement>,
 ): Promise<AccountStatement> {
   const entry = await readConfidentialAccount(network.rpc, network.token, address)
   if (entry?.viewingKey.some((byte, index) => byte !== keys.viewingKey[index])) {

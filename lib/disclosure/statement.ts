@@ -63,13 +63,15 @@ const NOT_DERIVABLE = 'the ephemeral secret of this payment cannot be derived ag
 
 /**
  * Decrypts every payment of an account in a period, in ledger order, and follows its balances through all of its events:
- * `problems` names those that contradict each other.
- * @param onProgress called with the number of events read and of all
+ * `problems` names those that contradict each other. Yields the number of events read after each.
  */
-export function readCheckedStatement(
-  { address, keys, events, viewingKeys, period }: StatementInput,
-  onProgress: (done: number, total: number) => void = () => undefined,
-): Statement {
+export function* readInSteps({
+  address,
+  keys,
+  events,
+  viewingKeys,
+  period,
+}: StatementInput): Generator<number, Statement, undefined> {
   const books = new Books()
   const lines: StatementLine[] = []
   for (const [index, event] of events.entries()) {
@@ -82,10 +84,23 @@ export function readCheckedStatement(
       const { closedAt: date, transaction } = event
       lines.push(...entries.map((entry) => ({ date, transaction, balance, ...entry })))
     }
-    onProgress(index + 1, events.length)
+    yield index + 1
   }
   const { accounts, problems } = books
   return { lines, accounts, problems, delegations: [...books.delegations.values()] }
+}
+
+/** Reads a statement at once. @param onProgress called with the number of events read and of all */
+export function readCheckedStatement(
+  input: StatementInput,
+  onProgress: (done: number, total: number) => void = () => undefined,
+): Statement {
+  const steps = readInSteps(input)
+  for (;;) {
+    const { done, value } = steps.next()
+    if (done) return value
+    onProgress(value, input.events.length)
+  }
 }
 
 /** The lines alone, for some of an account's events, whose balances are not to be followed. */

@@ -243,5 +243,6 @@ async function call(
 ): Promise<SignedCall> {
   const source = await readSource(deployment, signer, options)
   const { transaction } = await prepareCall(deployment, source, operation, options)
+  deployment.signal?.throwIfAborted()
   return await signCall(transaction, signer)
 }

@@ -17,6 +17,8 @@ export interface TokenOnNetwork {
   now?: () => number
   /** The maximum resource fee of a call, margins included, in stroops; 0.5 XLM by default. */
   maxResourceFee?: bigint
+  /** Ends what is being built or read between two of its steps, with the signal's reason. */
+  signal?: AbortSignal
 }
 
 /**

@@ -193,7 +193,9 @@ export async function proveWithdrawal(
 
 /** Proves the statement and encodes the `data` argument. Throws if the prover returns no UltraHonk proof. */
 export async function proveCall(deployment: Deployment, payload: Payload, statement: Statement): Promise<xdr.ScVal> {
+  deployment.signal?.throwIfAborted()
   const proof = await deployment.prover.prove(statement)
+  deployment.signal?.throwIfAborted()
   if (proof.length !== PROOF_BYTES) throw new Error(`the prover gave ${proof.length} bytes in place of ${PROOF_BYTES}`)
   return xdr.ScVal.scvBytes(encodeCallData(payload, proof))
 }

@@ -48,7 +48,10 @@ test('locks a draft, pays it in order and says how far it is; repeated, it sends
   expect(steps.map(({ step, done }) => `${step} ${done}`)).toEqual([
     ...['looking 0', 'sealing 0', 'paying 0', 'paying 1', 'paying 2', 'paying 3', 'checking 0'],
   ])
-  const { lines, problems } = await readStatement(request.deployment, payroll.employer)
+  const events: number[] = []
+  const progress = ({ done, of }: { done: number; of: number }) => events.push(done - of)
+  const { lines, problems } = await readStatement(request.deployment, payroll.employer, { progress })
+  expect(events.at(-1)).toBe(0)
   expect(problems).toEqual([])
   const sent = lines.filter(({ direction }) => direction === 'sent')
   expect(sent.map(({ amount, counterparty }) => [amount, counterparty])).toEqual(

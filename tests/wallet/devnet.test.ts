@@ -24,6 +24,7 @@ import type { Payload } from '#lib/wallet/encryption.ts'
 import { readAccountEvents } from '#lib/wallet/events.ts'
 import { scAddress, scAmount } from '#lib/wallet/invocation.ts'
 import { type Holder, openHolder } from '#lib/wallet/keys.ts'
+import { keypairSigner } from '#lib/wallet/signer.ts'
 import { openAllowance, proveDelegatedTransfer } from '#lib/wallet/spending.ts'
 import { buildCall, type SignedCall, signCall } from '#lib/wallet/transaction.ts'
 import { auditRecipient, auditSender } from './auditor.ts'
@@ -300,7 +301,7 @@ describe('on a ledger', () => {
     ['withdrawal', buildWithdraw, () => devnetKeys(PASSPHRASE).issuer.publicKey()],
   ] as const)('a %s that is built again has a new salt', async (_, build, payee) => {
     const { spendable: opening } = await sync(employer)
-    const payment = { to: payee(), amount: 1n, opening }
+    const payment = { to: payee(), amount: 0n, opening }
     const payloads = await Promise.all([1, 2].map(async () => payloadOf(await build(deployment, employer, payment))))
     const [first, second] = payloads.map(({ sigma }) => hex(sigma ?? new Uint8Array()))
     expect(first).toMatch(/^[0-9a-f]{64}$/)
@@ -345,12 +346,12 @@ describe('on a ledger', () => {
     const pull = [scAddress(issuer.publicKey()), scAddress(deployment.token), scAmount(7n)]
     const deposit = callOf(await assetContract(), 'transfer', pull)
     const delegation = { spender, amount: 1n, liveUntilLedger: 1_000_000, opening }
-    const away = { to: issuer.publicKey(), amount: 1n, opening }
+    const away = { to: issuer.publicKey(), amount: 0n, opening }
     const calls: [(lying: Deployment) => Promise<SignedCall>, within: xdr.SorobanAuthorizedInvocation[]][] = [
       [(lying) => buildRegister(lying, newcomer, { auditorId: 0 }), []],
       [(lying) => buildDeposit(lying, issuer, { to: payee, amount: 7n }), [deposit]],
       [(lying) => buildMerge(lying, employer.signer), []],
-      [(lying) => buildTransfer(lying, employer, { to: payee, amount: 1n, opening }), []],
+      [(lying) => buildTransfer(lying, employer, { to: payee, amount: 0n, opening }), []],
       [(lying) => buildWithdraw(lying, employer, away), []],
       [(lying) => buildDelegation(lying, employer, delegation), []],
     ]
@@ -417,4 +418,32 @@ describe('on a ledger', () => {
       code: 'no-account',
     })
   })
+})
+
+test('signs nothing after its signal, although the proof was in progress', async () => {
+  const leaving = new AbortController()
+  const aborted = {
+    ...deployment,
+    signal: leaving.signal,
+    prover: {
+      prove: async (statement: Parameters<typeof prover.prove>[0]) => {
+        leaving.abort(new Error('left'))
+        return await prover.prove(statement)
+      },
+    },
+  }
+  const { spendable: opening } = await syncBalance(deployment, employer)
+  const transfer = { to: contractors[0]?.address ?? '', amount: 0n, opening }
+  let signatures = 0
+  const signer = keypairSigner(employer.signer)
+  const counting = {
+    ...signer,
+    signTransaction: async (...given: Parameters<typeof signer.signTransaction>) => {
+      signatures += 1
+      return await signer.signTransaction(...given)
+    },
+  }
+  await expect(buildTransfer(aborted, { ...employer, signer: counting }, transfer)).rejects.toThrow('left')
+  await expect(buildMerge(aborted, counting)).rejects.toThrow('left')
+  expect(signatures).toBe(0)
 })
