@@ -2,7 +2,15 @@ import { and, asc, eq, isNotNull, isNull, lt, not, type SQL, sql } from 'drizzle
 import { relayChannels, relayLines } from '#drizzle/schema/relay.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
 import { failPayout } from '#lib/directory/payouts/failure.ts'
-import { closeJob, HAS_LIVE_TRANSFER, IS_OPEN_LINE, type LineId, lockLine, writeOutcome } from '#lib/transfers/line.ts'
+import {
+  closeJob,
+  HAS_LIVE_TRANSFER,
+  IS_OPEN_LINE,
+  type LineId,
+  lockLine,
+  releaseUnsent,
+  writeOutcome,
+} from '#lib/transfers/line.ts'
 import type { LineErrorCode } from '#lib/transfers/line-error.ts'
 import { paymentsGoOn } from '#lib/transfers/stop.ts'
 import type { RelayStore } from './relay.ts'
@@ -27,7 +35,8 @@ export async function endLine(store: RelayStore, line: LineId, ending: Ending, c
     if (ending.outcome === 'failed' && id !== null && ending.error !== 'manifest-invalid') {
       await failPayout({ db: tx, now }, { id, error: ending.error })
     }
-    await closeJob(tx, line.job, now)
+    const closed = await closeJob(tx, line.job, now)
+    if (closed) await releaseUnsent(tx, [closed])
     return true
   })
 }

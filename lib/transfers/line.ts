@@ -82,11 +82,18 @@ export async function writeOutcome(tx: Database, id: LineId, ended: Ended, now: 
   await tx.update(relayLines).set(end).where(isLine(id))
 }
 
-/** Closes the job of a transfer's line with its last line, and keeps the opening of the channel that has paid. */
+/**
+ * Closes the job of a transfer's line with its last line, keeps the opening of the channel that has paid, and returns what the job
+ * has not used of its quota: every SQL transaction locks the channel before the quotas, of which all accounts share one.
+ */
 export async function settleJob(tx: Database, transfer: Transfer, now: Date): Promise<void> {
   const id = lineOf(transfer)
-  if (id) await closeJob(tx, id.job, now)
-  const { status, applied, account } = transfer
+  const closed = id && (await closeJob(tx, id.job, now))
+  await settleChannel(tx, transfer)
+  if (closed) await releaseUnsent(tx, [closed])
+}
+
+async function settleChannel(tx: Database, { status, applied, account }: Transfer): Promise<void> {
   if (status !== 'succeeded' || applied === null) return
   const { innerHash, sealedOpening } = envelopes
   const isOwn = and(eq(innerHash, applied), isNotNull(sealedOpening))
@@ -100,8 +107,17 @@ export async function settleJob(tx: Database, transfer: Transfer, now: Date): Pr
 const WAS_SUBMITTED = sql`exists (select from ${transfers}
   join ${envelopes} on ${envelopes.transfer} = ${transfers.id} and ${envelopes.firstSentAt} is not null where ${PAYS_LINE})`
 
-/** Closes a job if its last line has ended. Of two transactions that end the last two lines, the second one does. */
-export async function closeJob(tx: Database, job: string, now: Date): Promise<void> {
+/** A job that has ended: the account and day whose quota its lines have used, no day for one that is not a run. */
+interface ClosedJob {
+  id: string
+  account: string
+  day: string | null
+}
+
+/**
+ * Closes a job if its last line has ended, for `releaseUnsent`. Of two transactions that end the last two lines, the second one does.
+ */
+export async function closeJob(tx: Database, job: string, now: Date): Promise<ClosedJob | undefined> {
   await tx.select({ id: relayJobs.id }).from(relayJobs).where(eq(relayJobs.id, job)).for('no key update')
   // A line that ends must not read all others: a run may have 50,000. The order is that of the index of a job's open lines: the
   // other indexes have the open lines of all jobs.
@@ -110,22 +126,19 @@ export async function closeJob(tx: Database, job: string, now: Date): Promise<vo
     const isIt = and(eq(relayLines.job, job), condition)
     return (await tx.select({ position, error: code }).from(relayLines).where(isIt).orderBy(position).limit(1))[0]
   }
-  if (await findFirst(IS_OPEN_LINE)) return
+  if (await findFirst(IS_OPEN_LINE)) return undefined
   const unpaid = await findFirst(notInArray(relayLines.outcome, ['paid', 'canceled']))
   const error = unpaid && `transfer ${unpaid.position}: ${describeLineError(unpaid.error ?? '')}`
   const [closed] = await tx
     .update(relayJobs)
     .set(error ? { status: 'failed', endedAt: now, error, code: unpaid.error } : { status: 'completed', endedAt: now })
     .where(and(eq(relayJobs.id, job), eq(relayJobs.status, 'running')))
-    .returning({ account: relayJobs.userSub, day: relayJobs.quotaDay })
-  if (closed) await releaseUnsent(tx, [{ id: job, ...closed }])
+    .returning({ id: relayJobs.id, account: relayJobs.userSub, day: relayJobs.quotaDay })
+  return closed
 }
 
 /** Returns the lines that were never submitted to the days whose quota their runs have used for all; none of a job without `day`. */
-export async function releaseUnsent(
-  tx: Database,
-  ended: readonly { id: string; account: string; day: string | null }[],
-) {
+export async function releaseUnsent(tx: Database, ended: readonly ClosedJob[]): Promise<void> {
   const claims: RunClaim[] = []
   for (const { id, account, day } of ended) {
     if (day === null) continue

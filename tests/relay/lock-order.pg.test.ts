@@ -96,6 +96,19 @@ describe('locks are taken in one order', () => {
     expect(await whileLocked(jobRow(line), settle, free)).toEqual([false, false, true])
   })
 
+  test('the last line of a run locks its channel before the quotas', async () => {
+    const { makeChannels, makeRun, lease, record, settle, lineOf } = fixture
+    await makeChannels('A')
+    const [only] = await makeRun('fred', ['A'])
+    const line = await lease('A')
+    if (!only || !line) throw new Error('a line is missing')
+    const transfer = await record(line)
+    const quotaRow = `SELECT 1 FROM quotas WHERE account = '*'`
+    const end = () => settle(transfer, 'succeeded')
+    expect(await whileLocked(channelRow('A'), end, areFree(quotaRow, jobRow(only)))).toEqual([true, false])
+    expect((await lineOf(only)).outcome).toBe('paid')
+  })
+
   test('a line that ends without a transfer locks itself and its job', async () => {
     const { next } = await recordOne()
     const end = () => endLine(fixture.relayWith(), next, FAILED)
