@@ -1,12 +1,12 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { type IncomingMessage, Server, type ServerResponse } from 'node:http'
 import type { Server as NetServer, Socket } from 'node:net'
+import { parseAndValidateFlightRouterState } from 'next/dist/server/app-render/parse-and-validate-flight-router-state.js'
 import { withLogFields } from '#lib/observability/log.ts'
 import { allowReaders } from './cors.ts'
 import { withResponse } from './current-response.ts'
 import { takeTurn } from './fairness.ts'
 import { requestIdOf } from './request-id.ts'
-import { isRouterState } from './router-state.ts'
 
 /**
  * The paths outside /api with methods other than GET and HEAD: the targets of forms, and the files that wallets fetch.
@@ -147,6 +147,16 @@ function normalize(target: string): { path: string; query: string } {
 function isDecodable(path: string): boolean {
   try {
     decodeURIComponent(path)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** Whether Next can read the header of its client router, or it is absent. For another value, Next responds with a 500. */
+function isRouterState(header: string | string[] | undefined): boolean {
+  try {
+    parseAndValidateFlightRouterState(header)
     return true
   } catch {
     return false
