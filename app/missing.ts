@@ -1,6 +1,6 @@
 import { notFound } from 'next/navigation'
 import type { ReactNode } from 'react'
-import { setPageStatus } from '#lib/http/current-response.ts'
+import { setPageStatus } from '#lib/turns/response.ts'
 
 /**
  * The content of a page whose record does not exist, with status 404. `notFound()` sends no content to a browser without

@@ -1,6 +1,6 @@
-import { inLine, type Line, openLine } from '#lib/http/fairness.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
 import { perProcess } from '#lib/observability/per-process.ts'
+import { inLine, type Line, openLine } from '#lib/turns/line.ts'
 import { type Connection, connectPg, connectPglite, connectVercel, isPooledNeon } from './drivers.ts'
 import { sqlState, unreachable } from './errors.ts'
 import { withLastStatements } from './last-statements.ts'

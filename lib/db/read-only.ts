@@ -5,8 +5,8 @@ import { drizzle as drizzlePg } from 'drizzle-orm/node-postgres'
 import { drizzle as drizzlePglite } from 'drizzle-orm/pglite'
 import { drizzle as drizzleVercel } from 'drizzle-orm/vercel-postgres'
 import { Pool } from 'pg'
-import { requireClient } from '#lib/http/current-response.ts'
 import { perProcess } from '#lib/observability/per-process.ts'
+import { requireClient } from '#lib/turns/response.ts'
 import { type Database, schema } from './schema.ts'
 
 const readers = perProcess('read-only databases', () => new WeakMap<Database, Database>())

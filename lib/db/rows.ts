@@ -1,6 +1,6 @@
 import { type AnyColumn, type GetColumnData, is, type Query, SQL } from 'drizzle-orm'
-import { inLine, openLine } from '#lib/http/fairness.ts'
 import { perProcess } from '#lib/observability/per-process.ts'
+import { inLine, openLine } from '#lib/turns/line.ts'
 import type { Database } from './connection.ts'
 import { readOnly } from './read-only.ts'
 

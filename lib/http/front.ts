@@ -1,10 +1,9 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { type IncomingMessage, Server, type ServerResponse } from 'node:http'
 import type { Server as NetServer, Socket } from 'node:net'
-import { parseAndValidateFlightRouterState } from 'next/dist/server/app-render/parse-and-validate-flight-router-state.js'
 import { withLogFields } from '#lib/observability/log.ts'
+import { withResponse } from '#lib/turns/response.ts'
 import { allowReaders } from './cors.ts'
-import { withResponse } from './current-response.ts'
 import { takeTurn } from './fairness.ts'
 import { requestIdOf } from './request-id.ts'
 
@@ -20,6 +19,8 @@ export const ROUTES: readonly string[] = [
   '/.well-known/stellar.toml',
 ]
 
+export type RouterStateReader = (header: string | string[] | undefined) => boolean
+
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
 
 /**
@@ -28,8 +29,15 @@ const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
  * @param port the port of Next's server; other servers of the process only ignore Upgrade
  * @param isDevelopment lets a browser reach the paths and the socket with which Next's development server updates pages
  * @param keepAliveMs how long an idle connection stays open
+ * @param readsRouterState whether Next can read the header of its client router, or its absence: for another value, Next
+ *   responds with a 500
  */
-export function installFrontListener(port: number, isDevelopment = false, keepAliveMs = 65_000): () => void {
+export function installFrontListener(
+  port: number,
+  isDevelopment = false,
+  keepAliveMs = 65_000,
+  readsRouterState: RouterStateReader = () => true,
+): () => void {
   const seen = new WeakSet<NetServer>()
   const prepare = (server: unknown) => {
     if (!(server instanceof Server) || seen.has(server)) return
@@ -43,7 +51,7 @@ export function installFrontListener(port: number, isDevelopment = false, keepAl
       // Counted from the start of a connection: shorter, it would end an idle one.
       server.headersTimeout = Math.max(server.headersTimeout, keepAliveMs + 1_000)
     }
-    if (isNext) intercept(server, isDevelopment ? isDevelopmentRequest : () => false)
+    if (isNext) intercept(server, isDevelopment ? isDevelopmentRequest : () => false, readsRouterState)
   }
   const onSocket = (message: unknown) => prepare((message as { socket: Socket & { server?: unknown } }).socket.server)
   // A connection may be older than the boot.
@@ -70,7 +78,11 @@ function isDevelopmentRequest({ url = '' }: IncomingMessage): boolean {
  * Puts a filter in front of the server's request listeners: they get only the requests that they can handle, and those
  * that are `exempt`.
  */
-function intercept(server: Server, exempt: (request: IncomingMessage) => boolean): void {
+function intercept(
+  server: Server,
+  exempt: (request: IncomingMessage) => boolean,
+  readsRouterState: RouterStateReader,
+): void {
   const listeners = server.listeners('request')
   server.removeAllListeners('request')
   server.on('request', (request, response) => {
@@ -80,7 +92,7 @@ function intercept(server: Server, exempt: (request: IncomingMessage) => boolean
     response.setHeader('X-Request-Id', requestId)
     // Node drops the bytes that a client sent after a request with Upgrade.
     if (request.headers.upgrade !== undefined) response.shouldKeepAlive = false
-    const reply = exempt(request) ? undefined : screenRequest(request)
+    const reply = exempt(request) ? undefined : screenRequest(request, readsRouterState)
     withLogFields({ requestId }, () => {
       if (reply) void send(request, response, reply)
       else {
@@ -104,7 +116,7 @@ interface Reply {
  * Rewrites the request so that Next can route it.
  * @returns the response to a request that Next must not see
  */
-function screenRequest(request: IncomingMessage): Reply | undefined {
+function screenRequest(request: IncomingMessage, readsRouterState: RouterStateReader): Reply | undefined {
   const { method = '', headers } = request
   const target = originForm(request.url ?? '')
   if (target === '*' && method === 'OPTIONS') return { status: 204, text: '', headers: { Allow: METHODS.join(', ') } }
@@ -119,7 +131,7 @@ function screenRequest(request: IncomingMessage): Reply | undefined {
       : { status: 404, text: `Route ${method}:${path.slice(4) || '/'} not found`, api: true }
   }
   if (/^\/_next(\/|$)/.test(path) && !path.startsWith('/_next/static/')) return { status: 404, text: 'not found' }
-  if (!isRouterState(headers['next-router-state-tree'])) dropRouterHeaders(headers)
+  if (!readsRouterState(headers['next-router-state-tree'])) dropRouterHeaders(headers)
   if (ROUTES.includes(path.replace(/\/$/, '')) && METHODS.includes(method)) return undefined
   if (method !== 'GET' && method !== 'HEAD') {
     return { status: 405, text: 'a page has only GET and HEAD', headers: { Allow: 'GET, HEAD' } }
@@ -147,16 +159,6 @@ function normalize(target: string): { path: string; query: string } {
 function isDecodable(path: string): boolean {
   try {
     decodeURIComponent(path)
-    return true
-  } catch {
-    return false
-  }
-}
-
-/** Whether Next can read the header of its client router, or it is absent. For another value, Next responds with a 500. */
-function isRouterState(header: string | string[] | undefined): boolean {
-  try {
-    parseAndValidateFlightRouterState(header)
     return true
   } catch {
     return false

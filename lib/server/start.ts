@@ -7,7 +7,7 @@ import { openStore, type Store, type StoreLocation } from '#lib/db/connection.ts
 import { openGranting } from '#lib/faucet/deposit.ts'
 import { openVault } from '#lib/faucet/vault.ts'
 import { watchClients } from '#lib/http/client-address.ts'
-import { installFrontListener } from '#lib/http/front.ts'
+import { installFrontListener, type RouterStateReader } from '#lib/http/front.ts'
 import { captureConsole, describeFailure, log, logReadably } from '#lib/observability/log.ts'
 import { openComparison } from '#lib/relay/sequence.ts'
 import { guardNetwork, openNetwork } from '#lib/stellar/network.ts'
@@ -35,13 +35,13 @@ const CLOSE_DEADLINE_MS = 3_000
  * Starts the service of this process. Invalid configuration ends the process: a half-started server would respond 500.
  * Vercel restarts a process immediately without showing why it exited, so there the pages name the problem.
  */
-export async function boot(): Promise<void> {
+export async function boot(readsRouterState: RouterStateReader): Promise<void> {
   // A closed log must not end the process: each failed write would be another logged failure.
   for (const output of [process.stdout, process.stderr]) output.on('error', () => undefined)
   if (isDevelopment()) logReadably()
   const starting = (async () => {
     const { PORT, KEEP_ALIVE_TIMEOUT } = environment()
-    installFrontListener(PORT, isDevelopment(), KEEP_ALIVE_TIMEOUT)
+    installFrontListener(PORT, isDevelopment(), KEEP_ALIVE_TIMEOUT, readsRouterState)
     return await startService(environment())
   })()
   provideService(starting)

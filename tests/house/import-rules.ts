@@ -25,13 +25,14 @@ const STEPS = [
   ['stellar', 'db'],
   ['http'],
   ['config'],
+  ['turns'],
   ['text', 'observability', 'drizzle'],
   ['refusal'],
 ]
 
 /** The folders that ship to browsers, and the folders that only a server has. */
 const BROWSER = ['sdk', 'disclosure', 'prover', 'wallet', 'stellar']
-const SERVER = ['http', 'db', 'refusal']
+const SERVER = ['http', 'db', 'turns', 'refusal']
 
 /** The folders of the embedded ledger, from the top down. */
 const DEVNET_STEPS = ['entry', 'services', 'rpc', 'apply', 'host', 'transaction', 'state']

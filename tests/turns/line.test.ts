@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises'
 import { afterEach, expect, test, vi } from 'vitest'
-import { inLine, openLine } from '#lib/http/fairness.ts'
+import { inLine, openLine } from '#lib/turns/line.ts'
 
 afterEach(() => void vi.useRealTimers())
 
