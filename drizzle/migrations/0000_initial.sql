@@ -538,26 +538,6 @@ END
 $$;--> statement-breakpoint
 CREATE TRIGGER "transfers_settled" BEFORE INSERT OR UPDATE OF "status" ON "transfers" FOR EACH ROW WHEN (NEW."status" <> 'open' AND NEW."settlement" IS NULL) EXECUTE FUNCTION "number_settlement"();
 --> statement-breakpoint
-CREATE FUNCTION "hold_budget"("holder" text, "of_day" text, "bid" bigint, "more" integer, "most" bigint) RETURNS void LANGUAGE plpgsql AS $$
-BEGIN
-	INSERT INTO "quotas" AS "budget" ("account", "day", "held", "count") SELECT "holder", "of_day", "bid", "more" WHERE "bid" <= "most"
-		ON CONFLICT ("account", "day") DO UPDATE SET "held" = "budget"."held" + "bid", "count" = "budget"."count" + "more"
-		WHERE "budget"."used" + "budget"."held" + "bid" <= "most";
-	IF NOT FOUND THEN
-		RAISE EXCEPTION 'the daily budget is used up' USING ERRCODE = 'check_violation', CONSTRAINT = 'daily_budget';
-	END IF;
-END
-$$;--> statement-breakpoint
-CREATE FUNCTION "hold_float"("of_sponsor" text, "bid" bigint, "available" bigint) RETURNS void LANGUAGE plpgsql AS $$
-BEGIN
-	INSERT INTO "sponsor_floats" AS "float" ("sponsor", "held") SELECT "of_sponsor", "bid" WHERE "bid" <= "available"
-		ON CONFLICT ("sponsor") DO UPDATE SET "held" = "float"."held" + "bid" WHERE "float"."held" + "bid" <= "available";
-	IF NOT FOUND THEN
-		RAISE EXCEPTION 'the float of the sponsor is used up' USING ERRCODE = 'check_violation', CONSTRAINT = 'sponsor_float';
-	END IF;
-END
-$$;
---> statement-breakpoint
 CREATE FUNCTION "note_channel_problem"() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
 	IF NEW."problem" IS NULL THEN

@@ -6,7 +6,6 @@ import {
   type SubjectKind,
 } from '#drizzle/schema/audit.ts'
 import { currentRequestId } from '#lib/observability/log.ts'
-import { placeholders, statement } from './built-query.ts'
 import type { Database } from './connection.ts'
 import { partsOf } from './parts.ts'
 
@@ -36,16 +35,8 @@ export interface AuditEntry {
  */
 export async function recordAudit(tx: Database, at: Date, ...entries: AuditEntry[]): Promise<void> {
   const rows = entries.map((entry) => rowOf(entry, at))
-  const [only, ...others] = rows
-  if (only && others.length === 0) await appendOne(tx, only)
-  else for (const part of partsOf(rows)) await tx.insert(auditLog).values(part)
+  for (const part of partsOf(rows)) await tx.insert(auditLog).values(part)
 }
-
-/** The entries of a transfer are written one by one. */
-const appendOne = statement({}, (db) => {
-  const columns = ['at', 'organisation', 'actorKind', 'actorSub', 'action', 'subjectId', 'requestId', 'detail'] as const
-  return db.insert(auditLog).values(placeholders(...columns))
-})
 
 function rowOf({ organisation, actor, action, subject, detail }: AuditEntry, at: Date) {
   return {

@@ -1,9 +1,11 @@
+import { PGlite } from '@electric-sql/pglite'
+import { sql } from 'drizzle-orm'
 import { describeFailure, log } from '#lib/observability/log.ts'
 import { perProcess } from '#lib/observability/per-process.ts'
 import { inLine, type Line, openLine } from '#lib/turns/line.ts'
 import { type Connection, connectPg, connectPglite, connectVercel, isPooledNeon } from './drivers.ts'
 import { sqlState, unreachable } from './errors.ts'
-import { withLastStatements } from './last-statements.ts'
+import { limitsOf } from './pool.ts'
 import { type Database, READ_COMMITTED } from './schema.ts'
 
 export { databaseFailure, isUnreachable, sqlState, violatedConstraint } from './errors.ts'
@@ -125,18 +127,19 @@ export async function transactFor<Result>(
   return line ? await inLine(line, owner, () => attempt(db, work)) : await attempt(db, work)
 }
 
+/** PGlite has no timeouts. */
+const LIMITS = sql.raw(limitsOf('10s'))
+const isEmbedded = (db: Database) => '$client' in db && db.$client instanceof PGlite
+
 async function attempt<Result>(db: Database, work: (tx: Database) => Promise<Result>): Promise<Result> {
   for (let time = 1; ; time += 1) {
     let hasBegun = false
     try {
-      return await withLastStatements(db, (finish) =>
-        db.transaction(async (tx) => {
-          hasBegun = true
-          const result = await work(tx)
-          await finish(tx)
-          return result
-        }, READ_COMMITTED),
-      )
+      return await db.transaction(async (tx) => {
+        hasBegun = true
+        if (!isEmbedded(db)) await tx.execute(LIMITS)
+        return await work(tx)
+      }, READ_COMMITTED)
     } catch (error) {
       if (!hasBegun) throw unreachable(error)
       const state = sqlState(error)

@@ -1,6 +1,5 @@
 import { describeFailure, log } from '#lib/observability/log.ts'
 import { sqlState } from './errors.ts'
-import { takeLastStatements } from './last-statements.ts'
 
 /** The part of a pool that both drivers share. */
 interface Pool {
@@ -25,9 +24,7 @@ export function guardPool(pool: Pool): void {
   pool.on('error', logBrokenConnection)
   pool.on('connect', (client) => {
     client.on('error', logBrokenConnection)
-    limitTransactions(client)
-    closeIfSilent(client)
-    endTransactions(client)
+    watchStatements(client)
   })
   pool.connect = new Proxy(pool.connect, {
     apply: (connect, self, args) => {
@@ -52,35 +49,11 @@ export const setSession = {
 /**
  * The server's own limits on a transaction: it aborts with an error, even behind a pooler. They are shorter than the
  * silence after which a connection is closed.
+ * @param statement the time of a statement, such as `5s`
  */
-const limitsOf = (begin: string) => `SELECT set_config('lock_timeout', '5s', true),
-  set_config('statement_timeout', '${/\bread only\b/i.test(begin) ? '5s' : '10s'}', true),
+export const limitsOf = (statement: string) => `SELECT set_config('lock_timeout', '5s', true),
+  set_config('statement_timeout', '${statement}', true),
   set_config('idle_in_transaction_session_timeout', '15s', true)`
-
-/** Sends the limits in one message with BEGIN, which saves each transaction a round trip. */
-function limitTransactions(client: Client): void {
-  client.query = new Proxy(client.query, {
-    apply: (query, self, args: unknown[]) => {
-      const [statement, ...others] = args
-      return Reflect.apply(query, self, [isBegin(statement) ? withLimits(statement) : statement, ...others])
-    },
-  })
-}
-
-const withLimits = (statement: unknown) => rewrite(statement, (text) => `${text}; ${limitsOf(text)}`)
-
-/** Sends the last statements of a transaction in one message with its COMMIT, and makes sure that it was committed. */
-function endTransactions(client: Client): void {
-  client.query = new Proxy(client.query, {
-    apply: (query, self, args: unknown[]) => {
-      const [statement, ...others] = args
-      if (!isCommit(statement)) return Reflect.apply(query, self, args)
-      const last = takeLastStatements()
-      const ended: unknown = Reflect.apply(query, self, [rewrite(statement, (text) => `${last}${text}`), ...others])
-      return ended instanceof Promise ? ended.then(assertCommitted) : ended
-    },
-  })
-}
 
 /** PostgreSQL answers the COMMIT of a transaction in which a statement has failed with ROLLBACK, which is no error. */
 function assertCommitted(ended: unknown): unknown {
@@ -89,26 +62,20 @@ function assertCommitted(ended: unknown): unknown {
   return ended
 }
 
-const rewrite = (statement: unknown, change: (text: string) => string) =>
-  typeof statement === 'object' && statement && 'text' in statement
-    ? { ...statement, text: change(String(statement.text)) }
-    : change(String(statement))
-
 /**
- * Closes a connection whose statement gets no response. drizzle releases a connection after a transaction, but not if
- * its BEGIN fails, without a response or because the server shuts down. Such connections would leak: an outage during a
- * few requests would exhaust the pool permanently, and closing the pool would never finish.
+ * Closes a connection whose statement gets no response, and makes sure that a COMMIT has committed. drizzle releases a connection
+ * after a transaction, but not if its BEGIN fails, without a response or because the server shuts down. Such connections would leak:
+ * an outage during a few requests would exhaust the pool permanently, and closing the pool would never finish.
  */
-function closeIfSilent(client: Client): void {
+function watchStatements(client: Client): void {
   client.query = new Proxy(client.query, {
     apply: (query, self, args) => {
       const result: unknown = Reflect.apply(query, self, args)
-      if (result instanceof Promise) {
-        result.catch((error: unknown) => {
-          if (sqlState(error) === undefined || isBegin(args[0])) client.release(true)
-        })
-      }
-      return result
+      if (!(result instanceof Promise)) return result
+      result.catch((error: unknown) => {
+        if (sqlState(error) === undefined || isBegin(args[0])) client.release(true)
+      })
+      return isCommit(args[0]) ? result.then(assertCommitted) : result
     },
   })
 }

@@ -7,13 +7,14 @@ import { drizzle as drizzleVercel } from 'drizzle-orm/vercel-postgres'
 import { Pool } from 'pg'
 import { perProcess } from '#lib/observability/per-process.ts'
 import { requireClient } from '#lib/turns/response.ts'
+import { limitsOf } from './pool.ts'
 import { type Database, schema } from './schema.ts'
 
 const readers = perProcess('read-only databases', () => new WeakMap<Database, Database>())
 
 /**
  * The same database for lists, searches, files and metrics: each statement runs in a read-only transaction, which
- * PostgreSQL itself ends after 5 s (`limitTransactions`), and none begins for a client that has left. PGlite has no timeouts
+ * PostgreSQL itself ends after 5 s, and none begins for a client that has left. PGlite has no timeouts
  * and no such transactions, and a transaction reads in its own.
  */
 export function readOnly(db: Database): Database {
@@ -47,7 +48,7 @@ function queryingReadOnly<Client extends Pool | VercelPool>(pool: Client): Clien
     const connection = await (pool as Pool).connect()
     try {
       requireClient()
-      await connection.query('BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY')
+      await connection.query(`BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY; ${limitsOf('5s')}`)
       const result = await connection.query(...args)
       await connection.query('COMMIT')
       return result

@@ -1,10 +1,8 @@
-import { and, eq, sql } from 'drizzle-orm'
+import { and, eq, lte, sql } from 'drizzle-orm'
 import { quotas, sponsorFloats, type Transfer, type TransferKind } from '#drizzle/schema/transfers.ts'
-import { placeholders, statement } from '#lib/db/built-query.ts'
 import { readClock } from '#lib/db/clock.ts'
-import { type Database, violatedConstraint } from '#lib/db/connection.ts'
-import { runLast } from '#lib/db/last-statements.ts'
-import { type RefusalReason, type SponsorRefusal, sponsorRefused } from '#lib/refusal/sponsor-refusal.ts'
+import type { Database } from '#lib/db/connection.ts'
+import { type SponsorRefusal, sponsorRefused } from '#lib/refusal/sponsor-refusal.ts'
 
 /** Limits per UTC day; amounts in stroops. */
 export interface QuotaLimits {
@@ -58,58 +56,59 @@ export const readQuotaDay = async (tx: Database): Promise<string> => quotaDay(ne
 
 /**
  * Reserves a bid against the account's day, the day of its kind and of all accounts, and the float, in this order and each in one
- * conditional statement, so that concurrent requests can't exceed a limit together. Must run inside the transaction that records
- * the transfer: a refusal rolls everything back. The failure of a shared amount aborts it with an error for `refuseExhausted`.
+ * conditional statement, so that concurrent requests can't exceed a limit together. Must run at the end of the transaction that
+ * records the transfer, which a refusal rolls back: all accounts share these rows.
  * @param available how much the ledger would let the sponsor spend, in stroops
  * @throws SponsorRefusal
  */
 export async function reserve(tx: Database, claim: Claim, limits: QuotaLimits, available: bigint): Promise<void> {
-  const { account, bid, day, count, sponsor } = claim
+  const { account, bid, count, sponsor } = claim
   if (bid === 0n && count === 0) return
   if (!(await hold(tx, claim, account, limits))) throw await exhausted(tx, claim, limits)
   for (const holder of sumsOf(claim)) {
-    const limit = holder === CALLS ? limits.callsBudget : limits.dailyBudget
-    await runLast(tx, sql`SELECT hold_budget(${holder}, ${day}, ${String(bid)}, ${count}, ${String(limit)})`)
+    const stroopsPerAccount = holder === CALLS ? limits.callsBudget : limits.dailyBudget
+    if (!(await hold(tx, claim, holder, { stroopsPerAccount }))) throw sponsorRefused('daily-budget')
   }
-  await runLast(tx, sql`SELECT hold_float(${sponsor}, ${String(bid)}, ${String(available)})`)
-}
-
-/** The reasons, by the constraint that a failed reservation of a shared amount names (functions.sql). */
-const SHARED_LIMITS: Record<string, RefusalReason> = { daily_budget: 'daily-budget', sponsor_float: 'float' }
-
-/** Throws the refusal for a transaction whose reservation exceeds a limit of all accounts together, or `error` itself. */
-export function refuseExhausted(error: unknown): never {
-  const reason = SHARED_LIMITS[violatedConstraint(error) ?? '']
-  throw reason === undefined ? error : sponsorRefused(reason)
+  if (sponsor !== null && !(await holdFloat(tx, sponsor, bid, available))) throw sponsorRefused('float')
 }
 
 async function hold(
   tx: Database,
   { bid, day, count }: Pick<Claim, 'bid' | 'day'> & { count: number },
   account: string,
-  { stroopsPerAccount: stroops, transfersPerAccount: transfers = null }: AccountLimits,
+  { stroopsPerAccount: stroops, transfersPerAccount: transfers }: AccountLimits,
 ): Promise<boolean> {
   // The day's first row is inserted without the condition of the update, so its limits are checked here.
-  if (bid > stroops || (transfers !== null && transfers < count)) return false
-  return (await holdQuery(tx, { account, day, held: bid, count, stroops, transfers })).length === 1
-}
-
-type AccountLimits = { stroopsPerAccount: bigint; transfersPerAccount?: number | null }
-
-const holdQuery = statement({ account: quotas.account }, (db) => {
-  const { held, count, stroops, transfers } = placeholders('held', 'count', 'stroops', 'transfers')
+  if (bid > stroops || (transfers !== undefined && transfers < count)) return false
+  const held = sql`${quotas.held} + ${bid}`
   const sum = sql`${quotas.count} + ${count}`
-  return db
+  const rows = await tx
     .insert(quotas)
-    .values(placeholders('account', 'day', 'held', 'count'))
+    .values({ account, day, held: bid, count })
     .onConflictDoUpdate({
       target: [quotas.account, quotas.day],
-      set: { held: sql`${quotas.held} + ${held}`, count: sum },
-      setWhere: sql`${quotas.used} + ${quotas.held} + ${held} <= ${stroops}
-        AND (${transfers}::integer IS NULL OR ${sum} <= ${transfers}::integer)`,
+      set: { held, count: sum },
+      setWhere: and(
+        lte(sql`${quotas.used} + ${held}`, stroops),
+        transfers === undefined ? undefined : lte(sum, transfers),
+      ),
     })
     .returning({ account: quotas.account })
-})
+  return rows.length === 1
+}
+
+type AccountLimits = { stroopsPerAccount: bigint; transfersPerAccount?: number }
+
+async function holdFloat(tx: Database, sponsor: string, bid: bigint, available: bigint): Promise<boolean> {
+  if (bid > available) return false
+  const held = sql`${sponsorFloats.held} + ${bid}`
+  const rows = await tx
+    .insert(sponsorFloats)
+    .values({ sponsor, held: bid })
+    .onConflictDoUpdate({ target: sponsorFloats.sponsor, set: { held }, setWhere: lte(held, available) })
+    .returning({ sponsor: sponsorFloats.sponsor })
+  return rows.length === 1
+}
 
 /** How many transfers a run adds to an account's day. */
 export type RunClaim = Pick<Claim, 'account' | 'day'> & { count: number }
@@ -156,14 +155,23 @@ async function exhausted(tx: Database, claim: Claim, limits: QuotaLimits): Promi
   return sponsorRefused(isCount ? 'quota-transfers' : 'quota-stroops', { details })
 }
 
-/** Replaces a reservation with the cost of the transfer, and returns its `count`, in the SQL transaction that ends the transfer. */
+/**
+ * Replaces a reservation with the cost of the transfer, and returns its `count`, at the end of the SQL transaction that ends the
+ * transfer.
+ */
 export async function release(tx: Database, claim: Claim, charged: bigint): Promise<void> {
   const { account, day, bid, count, sponsor } = claim
-  const booked = sql`held = held - ${String(bid)}, used = used + ${String(charged)}, count = count - ${count}`
-  const book = (holder: string) => sql`UPDATE ${quotas} SET ${booked} WHERE account = ${holder} AND day = ${day}`
-  await tx.execute(book(account))
-  for (const holder of sumsOf(claim)) await runLast(tx, book(holder))
-  await runLast(tx, sql`UPDATE ${sponsorFloats} SET held = held - ${String(bid)} WHERE sponsor = ${sponsor}`)
+  const [held, used] = [sql`${quotas.held} - ${bid}`, sql`${quotas.used} + ${charged}`]
+  const booked = { held, used, count: sql`${quotas.count} - ${count}` }
+  for (const holder of [account, ...sumsOf(claim)]) {
+    await tx
+      .update(quotas)
+      .set(booked)
+      .where(isOf({ account: holder, day }))
+  }
+  if (sponsor === null) return
+  const left = { held: sql`${sponsorFloats.held} - ${bid}` }
+  await tx.update(sponsorFloats).set(left).where(eq(sponsorFloats.sponsor, sponsor))
 }
 
 /**

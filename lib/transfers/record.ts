@@ -13,7 +13,7 @@ import type { FeeBump } from './fee-bump.ts'
 import type { LineId } from './line.ts'
 import { linkPayout, payoutUnfit } from './payout-link.ts'
 import type { Intent } from './policy.ts'
-import { claimOf, type QuotaLimits, quotaDay, refuseExhausted, reserve } from './quota.ts'
+import { claimOf, type QuotaLimits, quotaDay, reserve } from './quota.ts'
 import {
   addEnvelope,
   beginTransfer,
@@ -106,7 +106,7 @@ export function recordTransfer(db: Database, proposal: Proposal, sponsorship: Sp
     const count = recording.kind === 'begun' && transfer.kind !== 'delegated' ? 1 : 0
     await reserve(tx, { ...claimOf(transfer, count), bid: recording.extra }, limits, available)
     return { ...recording, transfer }
-  }).catch(refuseExhausted)
+  })
 }
 
 /** When a client may ask again (s) whether payments go on. */

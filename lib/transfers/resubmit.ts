@@ -1,6 +1,5 @@
 import { and, eq, gt, inArray, isNull, lt, or, sql } from 'drizzle-orm'
 import { envelopes, transfers } from '#drizzle/schema/transfers.ts'
-import { assignments, statement } from '#lib/db/built-query.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { log } from '#lib/observability/log.ts'
 import type { ReadAccount } from '#lib/stellar/account.ts'
@@ -66,8 +65,22 @@ export async function submitEnvelope(
   ledger: number,
 ): Promise<Attempt> {
   const db = await database()
-  const claim = { innerHash, outerHash, transfer, ledger, ahead: view.aheadOf(ledger), at: now().toISOString() }
-  const [claimed] = await claimSubmission(db, claim)
+  // The outer hash distinguishes an envelope from the same transaction with renewed signatures.
+  const isOuter = outerHash === null ? isNull(envelopes.outerHash) : eq(envelopes.outerHash, outerHash)
+  const isIt = and(eq(envelopes.innerHash, innerHash), isOuter)
+  // A process that lags leaves the envelope to the process that has submitted it in a later ledger.
+  const { sentLedger } = envelopes
+  const isDue = or(isNull(sentLedger), lt(sentLedger, ledger), gt(sentLedger, view.aheadOf(ledger)))
+  // The lock keeps the transfer from being settled as never submitted.
+  const isOpen = and(eq(transfers.id, transfer), eq(transfers.status, 'open'))
+  const open = db.select({ id: transfers.id }).from(transfers).where(isOpen).for('share')
+  const at = now()
+  const firstSentAt = sql`coalesce(${envelopes.firstSentAt}, ${at.toISOString()}::timestamptz)`
+  const [claimed] = await db
+    .update(envelopes)
+    .set({ sentLedger: ledger, lastSentAt: at, firstSentAt })
+    .where(and(isIt, isDue, inArray(envelopes.transfer, open)))
+    .returning({ signed: envelopes.signed })
   if (!claimed?.signed) return 'submitted'
   const sent = await send(network, claimed.signed)
   // A ledger that closed before the submission cannot include it. A number far above the known ones means nothing.
@@ -78,40 +91,16 @@ export async function submitEnvelope(
   const resultCode = sent.kind === 'error' ? sent.resultCode : null
   const firstRefused = (lastCode === null ? undefined : view.hint(lastRefused)) ?? newestLedger
   const refusedLedger = resultCode === null ? null : firstRefused
-  const response = { sentLedger: newestLedger, resultCode, refusedLedger }
-  const [noted] = await noteResponse(db, { innerHash, outerHash, ledger, ...response })
+  const [noted] = await db
+    .update(envelopes)
+    .set({ sentLedger: newestLedger, resultCode, refusedLedger })
+    // A slow response says nothing about a later submission.
+    .where(and(isIt, eq(sentLedger, ledger)))
+    .returning({ innerHash: envelopes.innerHash })
   if (!noted || resultCode === null) return 'submitted'
   log('info', 'envelope refused', { hash: innerHash, code: resultCode })
   return 'refused'
 }
-
-/** The outer hash distinguishes an envelope from the same transaction with renewed signatures. */
-const IS_IT = and(
-  eq(envelopes.innerHash, sql.placeholder('innerHash')),
-  sql`${envelopes.outerHash} IS NOT DISTINCT FROM ${sql.placeholder('outerHash')}`,
-)
-
-const claimSubmission = statement({ signed: envelopes.signed }, (db) => {
-  const { sentLedger } = envelopes
-  const { ledger } = assignments('ledger')
-  const at = sql`${sql.placeholder('at')}::timestamptz`
-  // A process that lags leaves the envelope to the process that has submitted it in a later ledger.
-  const isDue = or(isNull(sentLedger), lt(sentLedger, ledger), gt(sentLedger, sql.placeholder('ahead')))
-  // The lock keeps the transfer from being settled as never submitted.
-  const isOpenTransfer = and(eq(transfers.id, sql.placeholder('transfer')), eq(transfers.status, 'open'))
-  const open = db.select({ id: transfers.id }).from(transfers).where(isOpenTransfer).for('share')
-  const claimed = and(IS_IT, isDue, inArray(envelopes.transfer, open))
-  const firstSentAt = sql`coalesce(${envelopes.firstSentAt}, ${at})`
-  const sent = { sentLedger: ledger, lastSentAt: at, firstSentAt }
-  return db.update(envelopes).set(sent).where(claimed).returning({ signed: envelopes.signed })
-})
-
-const noteResponse = statement({ innerHash: envelopes.innerHash }, (db) => {
-  const response = assignments('sentLedger', 'resultCode', 'refusedLedger')
-  // A slow response says nothing about a later submission.
-  const isLatest = and(IS_IT, eq(envelopes.sentLedger, sql.placeholder('ledger')))
-  return db.update(envelopes).set(response).where(isLatest).returning({ innerHash: envelopes.innerHash })
-})
 
 /** The envelope with the highest bid, of those that the network hasn't refused if there are any. */
 function pickEnvelope(competing: readonly Envelope[]): Envelope | undefined {

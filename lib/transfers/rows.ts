@@ -1,6 +1,5 @@
 import { and, asc, desc, eq, getTableColumns, inArray, isNotNull, notInArray, or, type SQL, sql } from 'drizzle-orm'
 import { envelopes, type Transfer, transfers } from '#drizzle/schema/transfers.ts'
-import { placeholders, statement } from '#lib/db/built-query.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { NOT_CONSUMED } from './decide.ts'
 import type { Intent } from './policy.ts'
@@ -40,15 +39,12 @@ export const findTransfer = async (db: Database, id: string): Promise<RecordedTr
   (await findTransfers(db, [id]))[0]
 
 /** The envelopes of transfers, in the order in which they were recorded. */
-export const findEnvelopes = (db: Database, ids: readonly string[]): Promise<Envelope[]> => envelopesQuery(db, { ids })
-
-const envelopesQuery = statement(ENVELOPE_STATE, (db) =>
+export const findEnvelopes = (db: Database, ids: readonly string[]): Promise<Envelope[]> =>
   db
     .select(ENVELOPE_STATE)
     .from(envelopes)
-    .where(sql`${envelopes.transfer} = any(${sql.placeholder('ids')})`)
-    .orderBy(asc(envelopes.recordedAt), asc(envelopes.innerHash)),
-)
+    .where(inArray(envelopes.transfer, [...ids]))
+    .orderBy(asc(envelopes.recordedAt), asc(envelopes.innerHash))
 
 /** The transfer that a transaction is recorded for, by its hash (64 hex digits): the inner one, or that of its fee bump. */
 export async function findTransferOfHash(db: Database, hash: string): Promise<RecordedTransfer | undefined> {
@@ -60,7 +56,10 @@ export async function findTransferOfHash(db: Database, hash: string): Promise<Re
 
 /** The transfer that an inner transaction is recorded for, and a clock that begins at the database's time. */
 export async function findTransferAndClock(db: Database, innerHash: string) {
-  const [row] = await transferAndClock(db, { innerHash })
+  const [row] = await db
+    .select({ now: CLOCK_MS, transfer: envelopes.transfer })
+    .from(sql`(VALUES (1)) AS one`)
+    .leftJoin(envelopes, eq(envelopes.innerHash, innerHash))
   if (!row) throw new Error('the database returned no time')
   const { now, transfer } = row
   const readAt = performance.now()
@@ -68,26 +67,14 @@ export async function findTransferAndClock(db: Database, innerHash: string) {
   return { existing: transfer === null ? undefined : await findTransfer(db, transfer), clock }
 }
 
-const AND_CLOCK = {
-  now: sql<number>`(extract(epoch FROM clock_timestamp()) * 1000)::double precision`,
-  transfer: sql<string | null>`${envelopes.transfer}`,
-}
-const transferAndClock = statement(AND_CLOCK, (db) =>
-  db
-    .select(AND_CLOCK)
-    .from(sql`(VALUES (1)) AS one`)
-    .leftJoin(envelopes, eq(envelopes.innerHash, sql.placeholder('innerHash'))),
-)
+const CLOCK_MS = sql<number>`(extract(epoch FROM clock_timestamp()) * 1000)::double precision`
+
+// A literal: planned for any value, the statement could not use the index of the open transfers.
+const isOpenOf = (account: string) => and(eq(transfers.account, account), sql`${transfers.status} = 'open'`)
 
 /** The one open transfer that an account can have. */
 export const findOpenTransfer = async (db: Database, account: string): Promise<Transfer | undefined> =>
-  (await openTransferQuery(db, { account }))[0]
-
-// A literal: planned for any value, the statement could not use the index of the open transfers.
-const IS_OPEN = sql`${transfers.status} = 'open'`
-
-const IS_OPEN_OF = and(eq(transfers.account, sql.placeholder('account')), IS_OPEN)
-const openTransferQuery = statement(getTableColumns(transfers), (db) => db.select().from(transfers).where(IS_OPEN_OF))
+  (await db.select().from(transfers).where(isOpenOf(account)))[0]
 
 type Call = Pick<Transfer, 'kind' | 'owner' | 'recipient'>
 
@@ -99,17 +86,12 @@ export const isRival = (open: Transfer, { to: recipient, ...intent }: Intent): b
   open.sequenceNumber === intent.sequenceNumber && isSameCall(open, { ...intent, recipient })
 
 /** A transfer, locked against its decision. */
-export const lockTransfer = async (tx: Database, id: string): Promise<Transfer | undefined> =>
-  (await lockQuery(tx, { id }))[0]
-
-const IS_IT = eq(transfers.id, sql.placeholder('id'))
-const lockQuery = statement(getTableColumns(transfers), (db) =>
-  db.select().from(transfers).where(IS_IT).for('no key update'),
-)
+export const lockTransfer = (tx: Database, id: string) => lock(tx, eq(transfers.id, id))
 
 /** The account's open transfer, locked against its decision. */
-export async function lockOpenTransfer(tx: Database, account: string): Promise<Transfer | undefined> {
-  const isIt = and(eq(transfers.account, account), IS_OPEN)
+export const lockOpenTransfer = (tx: Database, account: string) => lock(tx, isOpenOf(account))
+
+async function lock(tx: Database, isIt: SQL | undefined): Promise<Transfer | undefined> {
   return (await tx.select().from(transfers).where(isIt).for('no key update'))[0]
 }
 
@@ -117,29 +99,18 @@ export async function lockOpenTransfer(tx: Database, account: string): Promise<T
 export const MAY_HAVE_USED_NUMBER = sql`(${transfers.status} in ('open', 'succeeded', 'unknown')
   or (${transfers.status} = 'failed' and ${notInArray(transfers.resultCode, [...NOT_CONSUMED])}))`
 
-/** The columns that a transfer may begin with, and those with which each begins. */
-const NO_OWNERS = { owner: null, sponsor: null, quotaAccount: null, organisation: null }
-const UNSET = { ...NO_OWNERS, requestId: null, lineJob: null, linePosition: null }
-export type NewTransfer = Partial<Pick<Transfer, keyof typeof UNSET>> &
+export type NewTransfer = Partial<
+  Pick<Transfer, 'owner' | 'sponsor' | 'quotaAccount' | 'organisation' | 'requestId' | 'lineJob' | 'linePosition'>
+> &
   Pick<Transfer, 'kind' | 'account' | 'sequenceNumber' | 'recipient' | 'quotaDay' | 'recordedLedger' | 'createdAt'>
 
 /** Begins a transfer with its first envelope. `taken`: its account has an open one. `known`: see `addFirstEnvelope`. */
 export async function beginTransfer(tx: Database, row: NewTransfer, envelope: NewEnvelope) {
   // No ledger up to the recorded one can include it.
-  const began = { bid: envelope.bid, lookedUpLedger: row.recordedLedger }
-  const [transfer] = await addTransfer(tx, { ...UNSET, ...row, ...began })
+  const began = { ...row, bid: envelope.bid, lookedUpLedger: row.recordedLedger }
+  const [transfer] = await tx.insert(transfers).values(began).onConflictDoNothing().returning()
   return transfer ? await addFirstEnvelope(tx, transfer, envelope) : ('taken' as const)
 }
-
-const addTransfer = statement(getTableColumns(transfers), (db) => {
-  const call = placeholders('kind', 'account', 'sequenceNumber', 'recipient', 'quotaDay', 'createdAt')
-  const others = placeholders(...(Object.keys(UNSET) as (keyof typeof UNSET)[]))
-  return db
-    .insert(transfers)
-    .values({ ...call, ...others, ...placeholders('bid', 'recordedLedger', 'lookedUpLedger') })
-    .onConflictDoNothing()
-    .returning()
-})
 
 /** Adds the envelope of a new transfer. `known`: it is recorded already, for another one, and the new one is deleted again. */
 export async function addFirstEnvelope(tx: Database, transfer: Transfer, envelope: NewEnvelope) {
@@ -156,16 +127,14 @@ export type NewEnvelope = Pick<Envelope, 'innerHash' | 'outerHash' | 'bid' | 'ma
 }
 
 /** Adds an envelope to a transfer whose row the SQL transaction has locked. Undefined if it is recorded already. */
-export const addEnvelope = async (tx: Database, { id: transfer }: Transfer, envelope: NewEnvelope) =>
-  (await addEnvelopeQuery(tx, { sealedOpening: null, ...envelope, transfer }))[0]
-
-const addEnvelopeQuery = statement(ENVELOPE_STATE, (db) =>
-  db
-    .insert(envelopes)
-    .values(placeholders('innerHash', 'outerHash', 'signed', 'sealedOpening', 'bid', 'maxTime', 'transfer'))
-    .onConflictDoNothing()
-    .returning(ENVELOPE_STATE),
-)
+export async function addEnvelope(
+  tx: Database,
+  { id: transfer }: Transfer,
+  envelope: NewEnvelope,
+): Promise<Envelope | undefined> {
+  const row = { ...envelope, transfer }
+  return (await tx.insert(envelopes).values(row).onConflictDoNothing().returning(ENVELOPE_STATE))[0]
+}
 
 /** The IDs of the open transfers that match `condition`, oldest first. */
 export async function findOpenTransfers(
@@ -179,19 +148,16 @@ export async function findOpenTransfers(
 }
 
 /** The latest ledger that is known to include a transfer of `account`; 0 without one. */
-export const lastLedgerOf = async (db: Database, account: string): Promise<number> =>
-  (await lastLedger(db, { account }))[0]?.ledger ?? 0
-
-// Planned for each account: some have thousands of transfers, and most have a few.
-const lastLedger = statement({ ledger: transfers.ledger }, (db) =>
-  db
+export async function lastLedgerOf(db: Database, account: string): Promise<number> {
+  const [last] = await db
     .select({ ledger: transfers.ledger })
     .from(transfers)
-    .where(and(eq(transfers.account, sql.placeholder('account')), isNotNull(transfers.ledger)))
+    .where(and(eq(transfers.account, account), isNotNull(transfers.ledger)))
     // A transaction that failed without using up its number has the same one as its successor.
     .orderBy(desc(transfers.sequenceNumber), desc(transfers.ledger))
-    .limit(1),
-)
+    .limit(1)
+  return last?.ledger ?? 0
+}
 
 /** Identifies a set of envelopes, to check whether a decision is based on the same set. */
 export const setOf = (competing: readonly Pick<Envelope, 'innerHash' | 'outerHash'>[]): string =>

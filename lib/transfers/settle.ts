@@ -1,9 +1,8 @@
-import { and, eq, getTableColumns, inArray, sql } from 'drizzle-orm'
+import { and, eq, inArray, sql } from 'drizzle-orm'
 import { FREQUENT_ACTOR } from '#drizzle/schema/audit.ts'
 import { contractors, payouts } from '#drizzle/schema/directory.ts'
 import { type Transfer, transfers } from '#drizzle/schema/transfers.ts'
 import { type Actor, recordAudit } from '#lib/db/audit-log.ts'
-import { assignments, statement } from '#lib/db/built-query.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
 import { statusesBefore } from '#lib/db/moves.ts'
 import { countPayouts, hasPayout, lockBatches, PAYOUT_MOVES } from '#lib/directory/batches/progress.ts'
@@ -21,7 +20,7 @@ const ACTOR: Actor = { kind: 'service', sub: FREQUENT_ACTOR }
  * Settles an open transfer in one SQL transaction. Of several callers one settles it, and all get the same row.
  * Undefined, and nothing changes, if `lookedUp` isn't the transfer's current set of envelopes: one that was recorded
  * since the lookup may be the one that was applied. The quota follows the payout because every SQL transaction takes its
- * locks in the order of `lockBatches`; the daily budget and the float are sent with the COMMIT.
+ * locks in the order of `lockBatches`.
  */
 export function settle(
   db: Database,
@@ -38,8 +37,8 @@ export function settle(
     if (setOf(competing) !== lookedUp) return undefined
 
     // The transfer.
-    const times = { appliedAt: end.appliedAt?.toISOString() ?? null, settledAt: now.toISOString() }
-    const [transfer] = await endTransfer(tx, { ...end, ...times, id })
+    const ended = { ...end, settledAt: now }
+    const [transfer] = await tx.update(transfers).set(ended).where(eq(transfers.id, id)).returning()
     if (!transfer) throw new Error('the update of a locked transfer returned no row')
 
     await stopIfUnexplained(tx, transfer, now)
@@ -69,18 +68,6 @@ export async function settleOwners(tx: Database, transfer: Transfer, now: Date):
   }
   await settleJob(tx, transfer, now)
 }
-
-const endTransfer = statement(getTableColumns(transfers), (db) => {
-  const end = assignments('status', 'hash', 'applied', 'ledger', 'resultCode', 'contractError', 'feeCharged')
-  const appliedAt = sql`${sql.placeholder('appliedAt')}::timestamptz`
-  const settledAt = sql`${sql.placeholder('settledAt')}::timestamptz`
-  const isIt = eq(transfers.id, sql.placeholder('id'))
-  return db
-    .update(transfers)
-    .set({ ...end, appliedAt, settledAt })
-    .where(isIt)
-    .returning()
-})
 
 /**
  * Sets the outcome of a settled transfer on its payout, contractor and batch, and records it in the audit log. Resolves to

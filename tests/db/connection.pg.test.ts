@@ -10,9 +10,7 @@ import {
   sqlState,
   transact,
   transactFor,
-  violatedConstraint,
 } from '#lib/db/connection.ts'
-import { runLast } from '#lib/db/last-statements.ts'
 import { Refusal } from '#lib/refusal/refusal.ts'
 import { cloneDatabase } from '../support/database.ts'
 import { startSilentProxy } from '../support/silent-proxy.ts'
@@ -110,24 +108,6 @@ describe.each(['pg', 'Vercel'])('over %s', (driver) => {
     await expect(swallowing).rejects.toSatisfy(isUnreachable)
     await expect(swallowing).rejects.toMatchObject({ cause })
     expect(await floats()).toEqual([])
-  })
-
-  test('runs the last statements at the end, and commits nothing if one of them fails', async () => {
-    const db = await stores[0].database()
-    const add = (tx: Database, sponsor: string) =>
-      tx.execute(sql`INSERT INTO sponsor_floats (sponsor) VALUES (${sponsor})`)
-    await transact(db, async (tx) => {
-      await runLast(tx, sql`UPDATE sponsor_floats SET held = held + 2 WHERE sponsor = ${"it's"}`)
-      await runLast(tx, sql`UPDATE sponsor_floats SET held = held * 5`)
-      await add(tx, "it's")
-    })
-    expect(await floats()).toEqual([{ sponsor: "it's", held: 10n }])
-    const failing = transact(db, async (tx) => {
-      await runLast(tx, sql`UPDATE sponsor_floats SET held = held - 11`)
-      await add(tx, 'gone')
-    })
-    await expect(failing).rejects.toSatisfy((error) => violatedConstraint(error) === 'sponsor_floats_held')
-    expect(await floats()).toEqual([{ sponsor: "it's", held: 10n }])
   })
 
   test('retries after a deadlock until both transactions commit', async () => {

@@ -1,9 +1,8 @@
-import { sql } from 'drizzle-orm'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { transfers as table } from '#drizzle/schema/transfers.ts'
-import { type Database, openStore, type Store, transact } from '#lib/db/connection.ts'
+import { type Database, openStore, type Store } from '#lib/db/connection.ts'
 import { SponsorRefusal } from '#lib/refusal/sponsor-refusal.ts'
-import { quotaDay, release, reserve } from '#lib/transfers/quota.ts'
+import { quotaDay } from '#lib/transfers/quota.ts'
 import { cloneDatabase } from '../support/database.ts'
 import { startWebSocketProxy } from '../support/web-socket-proxy.ts'
 import {
@@ -297,22 +296,4 @@ test.each([
   ['2024-02-29T12:00:00Z', '2024-02-29'],
 ])('the quota day of %s is %s', (moment, day) => {
   expect(quotaDay(new Date(moment))).toBe(day)
-})
-
-test('locks the rows that all accounts share only with the COMMIT', async () => {
-  const db = (await stores.PostgreSQL?.stores[0]?.database()) as Database
-  await clear(db)
-  await recordNamed(db, transferNamed('first'), limits, PLENTY)
-  const claim = { kind: 'transfer', account: 'payer', day: DAY, sponsor: 'sponsor', bid: BID, count: 1 } as const
-  await transact(db, async (tx) => {
-    await reserve(tx, claim, limits, PLENTY)
-    await release(tx, { ...claim, count: 0 }, 0n)
-    await db.execute(sql`SELECT 1 FROM quotas WHERE account = '*' FOR UPDATE NOWAIT`)
-    await db.execute(sql`SELECT 1 FROM sponsor_floats FOR UPDATE NOWAIT`)
-  })
-  expect(await readQuotas(db)).toEqual({
-    [`payer ${DAY}`]: [BID, 0n, 2],
-    [`* ${DAY}`]: [BID, 0n, 2],
-    'float of sponsor': BID,
-  })
 })

@@ -1,24 +1,19 @@
-import { and, asc, desc, eq, inArray, isNotNull, lt, ne, or, sql } from 'drizzle-orm'
+import { and, asc, desc, eq, inArray, isNotNull, lt, ne, or } from 'drizzle-orm'
 import { identities, organisations, type PayoutStatus, payouts } from '#drizzle/schema/directory.ts'
 import type { Actor } from '#lib/db/audit-log.ts'
-import { statement } from '#lib/db/built-query.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { countPayouts, hasPayout, lockBatches } from '../batches/progress.ts'
 import { isId } from '../ids.ts'
 
 /** Returns the organisation whose payouts the wallet `account` (G…) pays, or null. */
 export async function organisationOfWallet(db: Database, account: string): Promise<string | null> {
-  const [wallet] = await walletQuery(db, { account })
-  return wallet?.organisation ?? null
-}
-
-const walletQuery = statement({ organisation: organisations.id }, (db) =>
-  db
+  const [wallet] = await db
     .select({ organisation: organisations.id })
     .from(identities)
     .innerJoin(organisations, eq(organisations.id, identities.organisation))
-    .where(and(eq(identities.kind, 'ledger'), eq(identities.sub, sql.placeholder('account')))),
-)
+    .where(and(eq(identities.kind, 'ledger'), eq(identities.sub, account)))
+  return wallet?.organisation ?? null
+}
 
 export interface PayoutClaim {
   /** id of the transfer */
