@@ -1,3 +1,11 @@
+DO $$
+BEGIN
+	CREATE EXTENSION IF NOT EXISTS "pg_trgm";
+EXCEPTION WHEN OTHERS THEN
+	RAISE EXCEPTION 'the extension pg_trgm cannot be created (%): see docs/deploy.md, “One server”', SQLERRM USING ERRCODE = SQLSTATE;
+END
+$$;
+--> statement-breakpoint
 CREATE TABLE "archive_event_accounts" (
 	"stream" integer NOT NULL,
 	"account" text NOT NULL,
@@ -419,6 +427,7 @@ CREATE INDEX "batches_newest" ON "batches" USING btree ("organisation","created_
 CREATE INDEX "batches_newest_of_all" ON "batches" USING btree ("created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST);--> statement-breakpoint
 CREATE INDEX "batches_newest_of_status" ON "batches" USING btree ("status","created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST);--> statement-breakpoint
 CREATE INDEX "batches_name" ON "batches" USING btree (lower("name") text_pattern_ops);--> statement-breakpoint
+CREATE INDEX "batches_parts" ON "batches" USING gin (lower("name") gin_trgm_ops);--> statement-breakpoint
 CREATE INDEX "batches_in_progress" ON "batches" USING btree ("progressed_at","sequence") WHERE "batches"."status" = 'started';--> statement-breakpoint
 CREATE INDEX "batches_with_failures" ON "batches" USING btree ("failed_at" DESC NULLS FIRST,"id") WHERE "batches"."failed_count" > 0;--> statement-breakpoint
 CREATE INDEX "batches_unfinished" ON "batches" USING btree ("status") WHERE "batches"."status" <> 'completed';--> statement-breakpoint
@@ -431,13 +440,16 @@ CREATE INDEX "contractors_linked" ON "contractors" USING btree ("linked_kind","l
 CREATE INDEX "contractors_newest_of_status" ON "contractors" USING btree ("status","created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST) WHERE "contractors"."deleted_at" is null;--> statement-breakpoint
 CREATE INDEX "contractors_name" ON "contractors" USING btree (lower("name") text_pattern_ops) WHERE "contractors"."deleted_at" is null;--> statement-breakpoint
 CREATE INDEX "contractors_email" ON "contractors" USING btree ("email_folded" text_pattern_ops) WHERE "contractors"."deleted_at" is null;--> statement-breakpoint
+CREATE INDEX "contractors_parts" ON "contractors" USING gin (lower("name") gin_trgm_ops,"email_folded" gin_trgm_ops) WHERE "contractors"."deleted_at" is null;--> statement-breakpoint
 CREATE INDEX "contractors_address" ON "contractors" USING btree ("address") WHERE "contractors"."deleted_at" is null;--> statement-breakpoint
 CREATE INDEX "contractors_waiting" ON "contractors" USING btree ("organisation","sequence") WHERE "contractors"."deleted_at" is null and "contractors"."status" in ('invited', 'onboarding') and "contractors"."address" is not null;--> statement-breakpoint
 CREATE INDEX "contractors_waiting_of_all" ON "contractors" USING btree ("sequence") WHERE "contractors"."deleted_at" is null and "contractors"."status" in ('invited', 'onboarding') and "contractors"."address" is not null;--> statement-breakpoint
 CREATE INDEX "identities_organisation" ON "identities" USING btree ("organisation");--> statement-breakpoint
 CREATE INDEX "identities_email" ON "identities" USING btree ("email" text_pattern_ops);--> statement-breakpoint
+CREATE INDEX "identities_parts" ON "identities" USING gin ("email" gin_trgm_ops);--> statement-breakpoint
 CREATE INDEX "organisations_newest" ON "organisations" USING btree ("created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST);--> statement-breakpoint
 CREATE INDEX "organisations_name" ON "organisations" USING btree (lower("name") text_pattern_ops);--> statement-breakpoint
+CREATE INDEX "organisations_parts" ON "organisations" USING gin (lower("name") gin_trgm_ops);--> statement-breakpoint
 CREATE UNIQUE INDEX "payouts_once" ON "payouts" USING btree ("batch","contractor") WHERE "payouts"."status" <> 'canceled';--> statement-breakpoint
 CREATE INDEX "payouts_newest" ON "payouts" USING btree ("organisation","created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST);--> statement-breakpoint
 CREATE INDEX "payouts_by_status" ON "payouts" USING btree ("organisation","status","created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST) WHERE "payouts"."status" <> 'paid';--> statement-breakpoint

@@ -42,11 +42,18 @@ export const organisations = pgTable(
     /** when its employer did the first thing that only an employer does */
     createdAt: instant('created_at').notNull().defaultNow(),
   },
-  (table) => [index('organisations_newest').on(...newest(table)), index('organisations_name').on(prefixOf(table.name))],
+  (table) => [
+    index('organisations_newest').on(...newest(table)),
+    index('organisations_name').on(prefixOf(table.name)),
+    index('organisations_parts').using('gin', partsOf(table.name)),
+  ],
 )
 
 /** An index column for the condition that a text begins with a prefix. */
 const prefixOf = (text: AnyPgColumn) => sql`lower(${text}) text_pattern_ops`
+
+/** A column of a GIN index for the condition that a text contains a part of at least three letters or digits (pg_trgm). */
+const partsOf = (text: AnyPgColumn) => sql`lower(${text}) gin_trgm_ops`
 
 /** Everybody who has signed in. A person may have several identities, which share the organisation that it has or may found. */
 export const identities = pgTable(
@@ -70,6 +77,7 @@ export const identities = pgTable(
     check('identities_issuer', sql`(${table.kind} = 'idp') = (${table.issuer} is not null)`),
     index('identities_organisation').on(table.organisation),
     index('identities_email').on(table.email.op('text_pattern_ops')),
+    index('identities_parts').using('gin', table.email.op('gin_trgm_ops')),
   ],
 )
 
@@ -140,6 +148,9 @@ export const contractors = pgTable(
       .where(sql`${table.deletedAt} is null`),
     index('contractors_name').on(prefixOf(table.name)).where(sql`${table.deletedAt} is null`),
     index('contractors_email').on(table.emailFolded.op('text_pattern_ops')).where(sql`${table.deletedAt} is null`),
+    index('contractors_parts')
+      .using('gin', partsOf(table.name), table.emailFolded.op('gin_trgm_ops'))
+      .where(sql`${table.deletedAt} is null`),
     index('contractors_address').on(table.address).where(sql`${table.deletedAt} is null`),
     index('contractors_waiting').on(table.organisation, table.sequence).where(isWaiting(table)),
     index('contractors_waiting_of_all').on(table.sequence).where(isWaiting(table)),
@@ -182,6 +193,7 @@ export const batches = pgTable(
     index('batches_newest_of_all').on(...newest(table)),
     index('batches_newest_of_status').on(table.status, ...newest(table)),
     index('batches_name').on(prefixOf(table.name)),
+    index('batches_parts').using('gin', partsOf(table.name)),
     index('batches_in_progress').on(table.progressedAt, table.sequence).where(sql`${table.status} = 'started'`),
     index('batches_with_failures')
       .on(table.failedAt.desc().nullsFirst(), table.id)

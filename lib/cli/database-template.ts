@@ -1,6 +1,7 @@
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs'
 import { PGlite } from '@electric-sql/pglite'
 import { drizzle } from 'drizzle-orm/pglite'
+import { EXTENSIONS } from '#lib/db/durable-files.ts'
 import { migrate } from '#lib/db/migration.ts'
 import { schema } from '#lib/db/schema.ts'
 import { TEMPLATES, templateName } from '#lib/db/template.ts'
@@ -16,7 +17,7 @@ export async function makeTemplate(folder = TEMPLATES): Promise<void> {
   for (const other of readdirSync(folder)) if (other !== name) rmSync(`${folder}/${other}`, { recursive: true })
   if (existsSync(`${folder}/${name}`)) return
   const unfinished = `${folder}/${name}.unfinished`
-  const client = await PGlite.create(unfinished)
+  const client = await PGlite.create(unfinished, { extensions: EXTENSIONS })
   await migrate(drizzle(client, { schema }))
   await client.close()
   renameSync(unfinished, `${folder}/${name}`)

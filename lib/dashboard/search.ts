@@ -4,10 +4,12 @@ import { auditLog } from '#drizzle/schema/audit.ts'
 import { batches, contractors, IDENTITY_KINDS, identities, organisations, payouts } from '#drizzle/schema/directory.ts'
 import { relayJobs } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
+import { beginsWith, idsWith, inIndexOrder, type Searchable } from '#lib/db/search.ts'
 import { isId } from '#lib/directory/ids.ts'
 import { isRequestId } from '#lib/http/request-id.ts'
-import { foldEmail } from '#lib/text/email.ts'
+import { foldEmailPart } from '#lib/text/email.ts'
 import { type AuditLine, selectAudit } from './audit.ts'
+import { anyOf } from './filters.ts'
 import { envelopeRows, transferRows } from './transfer-rows.ts'
 
 /** A record that a search found. */
@@ -16,7 +18,7 @@ export interface Hit {
   id: string
   /** its name, if it has one; the account of a transfer */
   name: string | null
-  /** the property that equals the text, or begins with it */
+  /** the property that equals the text or contains it */
   by: 'id' | 'hash' | 'address' | 'account' | 'email' | 'name' | 'request id'
   organisation: { id: string; name: string } | null
   /** when it was created */
@@ -37,8 +39,8 @@ export const MAX_HITS = 20
 const LONGEST = 200
 
 /**
- * Finds records by a text that is recognised by its form: a hash, an address, an id or its first eight digits, an email or
- * its beginning, the beginning of a name, or the id of a request. Each form has an index.
+ * Finds records by a text that is recognised by its form: a hash, an address, an id or its first eight digits, the id of a
+ * request, or else a part of a name or an email. Each form has an index.
  */
 export async function searchRecords(db: Database, text: string): Promise<SearchResult> {
   const given = text.trim().slice(0, LONGEST)
@@ -60,16 +62,14 @@ function searchesFor(db: Database, q: string): Search[] {
   const hash = isHash(q) ? q.toLowerCase() : undefined
   const address = /^[GC][A-Z2-7]{55}$/i.test(q) ? q.toUpperCase() : undefined
   const ids = rangeOfIds(q.toLowerCase())
-  const email = q.includes('@') ? foldEmail(q) : undefined
   return [
     ...(hash ? byHash(db, hash) : []),
     ...(address ? byAddress(db, address) : []),
     ...(ids ? byId(db, ids) : []),
-    ...(email ? byEmail(db, email) : []),
     ...(isRequestId(q) ? [find(db, TRANSFERS, 'request id', inArray(transferRows.id, recordedBy(db, q)))] : []),
     // A user of the identity provider is an account, too.
     ...(address ? [] : [byUser(db, q)]),
-    ...(hash || address || email ? [] : byName(db, q)),
+    ...(hash || address ? [] : byText(db, q)),
   ]
 }
 
@@ -175,36 +175,34 @@ function byId(db: Database, [first, last]: [string, string]): Search[] {
   )
 }
 
-function byEmail(db: Database, email: string): Search[] {
-  const { emailFolded, deletedAt } = contractors
-  const users = db
-    .select({ id: identities.organisation })
-    .from(identities)
-    .where(beginsWith(identities.email, email))
-    .orderBy(inIndexOrder(identities.email))
-    .limit(MAX_HITS + 1)
-  const isTheirs = and(beginsWith(emailFolded, email), isNull(deletedAt))
+/** The records whose name or email, or the email of whose user, contains a text. */
+function byText(db: Database, q: string): Search[] {
+  const isPresent = { contractor: isNull(contractors.deletedAt) } as Partial<Record<Hit['type'], SQL>>
+  const names = [ORGANISATIONS, CONTRACTORS, BATCHES].map((searched) => {
+    const { type, table, name } = searched
+    const text = { table, id: table.id, folded: sql`lower(${name})`, condition: isPresent[type] }
+    return containing(db, searched, { by: 'name', part: q, text })
+  })
+  const email = { by: 'email', part: foldEmailPart(q) } as const
+  const own = { table: contractors, id: contractors.id, folded: contractors.emailFolded }
+  const users = { table: identities, id: identities.organisation, folded: identities.email, condition: undefined }
   return [
-    find(db, CONTRACTORS, 'email', isTheirs, inIndexOrder(emailFolded)),
-    find(db, ORGANISATIONS, 'email', inArray(organisations.id, users)),
+    ...names,
+    containing(db, CONTRACTORS, { ...email, text: { ...own, condition: isPresent.contractor } }),
+    containing(db, ORGANISATIONS, { ...email, text: users }),
   ]
 }
 
-function byName(db: Database, name: string): Search[] {
-  const isPresent = { contractor: isNull(contractors.deletedAt) } as Partial<Record<Hit['type'], SQL>>
-  return [ORGANISATIONS, CONTRACTORS, BATCHES].map((searched) => {
-    const folded = sql`lower(${searched.name})`
-    return find(db, searched, 'name', and(beginsWith(folded, name), isPresent[searched.type]), inIndexOrder(folded))
-  })
+function containing(
+  db: Database,
+  searched: Searched,
+  { by, part, text }: { by: Hit['by']; part: string; text: Searchable },
+): Search {
+  const isFound = anyOf(searched.table.id, idsWith(part, text, MAX_HITS + 1))
+  const isOwn = text.table === searched.table
+  const order = sql`${beginsWith(text.folded, part)} desc, ${inIndexOrder(text.folded)}`
+  return find(db, searched, by, isFound, isOwn ? order : undefined)
 }
-
-/** The condition that a folded text begins with `prefix`, in any case, for an index with text_pattern_ops. */
-function beginsWith(folded: AnyPgColumn | SQL, prefix: string): SQL {
-  return sql`${folded} like lower(${prefix.replaceAll(/[\\%_]/g, '\\$&')}) || '%'`
-}
-
-/** The order of such an index: a query that reads in it stops at its limit. */
-const inIndexOrder = (folded: AnyPgColumn | SQL): SQL => sql`${folded} using ~<~`
 
 /**
  * The transfers that a request recorded an envelope for, which its last entries in the audit log name. A caller may repeat
@@ -230,7 +228,7 @@ async function entriesWhere(db: Database, condition: SQL | undefined): Promise<A
 
 /** An id may match in several ways; the first one counts. */
 function withoutRepeats(hits: readonly Found[]): Found[] {
-  return [...new Map(hits.toReversed().map((hit) => [`${hit.type} ${hit.id}`, hit])).values()].toReversed()
+  return [...Map.groupBy(hits, ({ type, id }) => `${type} ${id}`).values()].flatMap(([first]) => first ?? [])
 }
 
 async function addOrganisations(db: Database, hits: readonly Found[]): Promise<Hit[]> {

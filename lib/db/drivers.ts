@@ -5,7 +5,7 @@ import { drizzle as drizzlePg } from 'drizzle-orm/node-postgres'
 import { drizzle as drizzlePglite } from 'drizzle-orm/pglite'
 import { drizzle as drizzleVercel } from 'drizzle-orm/vercel-postgres'
 import { Pool } from 'pg'
-import { openDurablePglite, syncFolder } from './durable-files.ts'
+import { EXTENSIONS, openDurablePglite, syncFolder } from './durable-files.ts'
 import { isMigrated, migrate } from './migration.ts'
 import { guardPool, SESSION, setSession } from './pool.ts'
 import { type Database, schema } from './schema.ts'
@@ -43,7 +43,8 @@ export async function connectPglite(directory: string | null): Promise<Connectio
     copyTemplate(directory)
     mkdirSync(directory, { recursive: true })
   }
-  const client = directory === null ? await PGlite.create('memory://') : await openDurablePglite(directory)
+  const inMemory = () => PGlite.create('memory://', { extensions: EXTENSIONS })
+  const client = await (directory === null ? inMemory() : openDurablePglite(directory))
   const database = drizzlePglite(client, { schema })
   return await once({ database, close: () => client.close() }, async () => {
     await client.exec(SESSION)

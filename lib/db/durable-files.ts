@@ -1,5 +1,6 @@
 import { closeSync, fsyncSync, openSync, readdirSync } from 'node:fs'
 import { PGlite } from '@electric-sql/pglite'
+import { pg_trgm } from '@electric-sql/pglite/contrib/pg_trgm'
 import { NodeFS } from '@electric-sql/pglite/nodefs'
 
 /** An open file or folder in Emscripten: `nfd` is Node's descriptor, which a folder lacks. */
@@ -62,10 +63,13 @@ const START_PARAMETERS = [
   'wal_sync_method=fsync',
 ]
 
+/** The extensions that the migrations create. PostgreSQL has them on disk, and PGlite in its package. */
+export const EXTENSIONS = { pg_trgm }
+
 /**
  * Opens PGlite in a folder so that a commit survives a power cut. By default PGlite leaves flushing to the operating
  * system.
  */
 export async function openDurablePglite(directory: string): Promise<PGlite> {
-  return await PGlite.create({ fs: new DurableFiles(directory), startParams: START_PARAMETERS })
+  return await PGlite.create({ fs: new DurableFiles(directory), startParams: START_PARAMETERS, extensions: EXTENSIONS })
 }

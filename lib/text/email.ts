@@ -38,3 +38,8 @@ export function foldEmail(email: string): string {
   const parts = partsOf(email)
   return parts ? `${parts.local.toLowerCase()}@${parts.domain}` : email.toLowerCase()
 }
+
+/** Normalizes a part of an email like the whole: a domain after its `@` is in ASCII. */
+export function foldEmailPart(part: string): string {
+  return part.startsWith('@') ? foldEmail(`x${part}`).slice(1) : foldEmail(part)
+}

@@ -39,13 +39,14 @@ beforeAll(async () => {
   const crowd = Array.from({ length: MAX_HITS + 5 }, (_, n) => contractorRow({ organisation, name: `Crowd ${n}` }))
   const rene = contractorRow({ organisation, name: 'René Möller', email: 'rene@bücher.example' })
   const removed = contractorRow({ organisation, name: 'Ada Removed', email: 'ada.removed@engines.example' })
+  const nora = organisationRow({ name: 'Bakery Elnora' })
   const batch = batchRow({ organisation, name: 'Adagio' })
   const payout = payoutRow({ organisation, batch: batch.id, contractor: ada.id, status: 'ready' })
   const job = jobRow({ userKind: 'idp', userSub: 'auth0|ada' })
   const line = { lineJob: job.id, linePosition: 0 }
   const transfer = transferRow({ account: EMPLOYER, organisation, payout: payout.id, requestId: 'march.1', ...line })
   await insertRows(db, {
-    organisations: [employer, other],
+    organisations: [nora, employer, other],
     identities: [
       identityRow({ kind: 'ledger', sub: EMPLOYER, organisation }),
       identityRow({
@@ -73,7 +74,9 @@ beforeAll(async () => {
   await recordAudit(db, NOW, { organisation, actor, action: 'transfer.refused', subject: REFUSED })
   ids = { transfer: transfer.id, payout: payout.id, batch: batch.id, job: job.id, ada: ada.id, employer: organisation }
   names = new Map([
-    ...Object.entries({ ...ids, northern: other.id, rene: rene.id }).map(([name, id]) => [id, name] as const),
+    ...Object.entries({ ...ids, northern: other.id, nora: nora.id, rene: rene.id }).map(
+      ([name, id]) => [id, name] as const,
+    ),
   ])
 })
 afterAll(() => database.drop())
@@ -99,6 +102,19 @@ describe('finds the records of', () => {
     ['the beginning of names, in any case', () => 'ADA', ['ada by name', 'batch by name']],
     ['the beginning of the names of organisations', () => 'north', ['northern by name', 'employer by name']],
     ['a name with the wildcards of SQL', () => 'northwind 100%', ['employer by name']],
+    ['a part of a name, in any case', () => 'LOVE', ['ada by name']],
+    ['a part of a name with its accents apart', () => 'mo\u0308ll', ['rene by name']],
+    [
+      'the beginnings of names before their other parts',
+      () => 'nor',
+      ['northern by name', 'employer by name', 'nora by name'],
+    ],
+    ['a part of a name with the wildcards of SQL', () => 'wind 100%', ['employer by name']],
+    ['a part of the email of a contractor', () => '@ENGINES', ['ada by email']],
+    ['a part of an email in the other spelling of its domain', () => '@bücher.example', ['rene by email']],
+    ['a part of an email around its dot', () => 'gines.exa', ['ada by email']],
+    ['a part of the email of an employer', () => '@lights.e', ['northern by email']],
+    ['the beginnings of names and emails by one letter', () => 'o', ['northern by email']],
     ['the id of a request', () => 'march.1', ['transfer by request id']],
   ])('%s', async (_, q, found) => {
     expect(await find(q())).toEqual(found)
@@ -112,9 +128,21 @@ describe('finds the records of', () => {
     },
   )
 
-  test.each(['', ' ', '%', 'lovelace', 'Ada Removed', '0'.repeat(64), `\0' or true --`, '\ud800', 'é'.repeat(300)])(
-    'nothing for %j',
-    async (q) => expect(await searchRecords(db, q)).toEqual({ hits: [], entries: [], hasMore: false }),
+  test.each([
+    '',
+    ' ',
+    '%',
+    'gh',
+    'x@',
+    'removed',
+    '...',
+    'Ada Removed',
+    '0'.repeat(64),
+    `\0' or true --`,
+    '\ud800',
+    'é'.repeat(300),
+  ])('nothing for %j', async (q) =>
+    expect(await searchRecords(db, q)).toEqual({ hits: [], entries: [], hasMore: false }),
   )
 })
 

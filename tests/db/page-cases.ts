@@ -48,6 +48,8 @@ export const PAGES = [
     'Employer 7',
     'c7@example.com',
     'Contractor',
+    'ontractor',
+    '@example',
     'a-request',
   ].map((q) => `/search?q=${q}`),
   ...['relay', 'registration check', 'registration sweep'].map((sub) => `/audit?actor=service:${sub}`),

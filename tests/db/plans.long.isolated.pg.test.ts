@@ -9,6 +9,7 @@ import { publicHalf } from '#lib/config/relay-key.ts'
 import { AUDIT_FILTERS, listAudit } from '#lib/dashboard/audit.ts'
 import { readFilters } from '#lib/dashboard/filters.ts'
 import { rollUp } from '#lib/dashboard/rollups.ts'
+import { MAX_HITS, searchRecords } from '#lib/dashboard/search.ts'
 import { inviteToken } from '#lib/directory/contractors/invite-token.ts'
 import { endLine } from '#lib/relay/chores.ts'
 import { openProgress } from '#lib/relay/progress.ts'
@@ -241,6 +242,13 @@ test.each([
   const { filters } = readFilters(AUDIT_FILTERS, Object.fromEntries(new URLSearchParams(query)))
   const db = await service.running.database()
   expect((await readsOf('audit_log', () => listAudit(db, filters, {}))).indexes).toEqual(new Set([index]))
+})
+
+test.each(['ontractor', 'no such part'])('a search for %j reads contractors by their index of parts', async (part) => {
+  const db = await service.running.database()
+  const { rows, indexes } = await readsOf('contractors', () => searchRecords(db, part))
+  expect(rows).toBeLessThanOrEqual(MAX_HITS + 1)
+  expect(indexes).toContain('contractors_parts')
 })
 
 test('the line of a large run that ends, and the proof of one, read none of the others', async () => {

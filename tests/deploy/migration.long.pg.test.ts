@@ -120,6 +120,20 @@ describe.each(drivers)('over %s', (_, location) => {
   })
 })
 
+test('names the extension that the server refuses to create, and leaves nothing behind', async () => {
+  await client.query(`CREATE SCHEMA IF NOT EXISTS closed;
+    CREATE OR REPLACE FUNCTION closed.refuse() RETURNS event_trigger LANGUAGE plpgsql AS $$
+      BEGIN RAISE EXCEPTION 'not allow-listed' USING ERRCODE = 'feature_not_supported'; END $$;
+    CREATE EVENT TRIGGER closed ON ddl_command_start WHEN TAG IN ('CREATE EXTENSION') EXECUTE FUNCTION closed.refuse()`)
+  const refused = await migrateStore({ url: clone.url }).catch((error: unknown) => error)
+  await client.query('DROP EVENT TRIGGER closed')
+  expect(innermostReason(refused)).toBe(
+    'the extension pg_trgm cannot be created (not allow-listed): see docs/deploy.md, “One server”',
+  )
+  expect(sqlState(refused)).toBe('0A000')
+  expect(await tables()).toEqual([])
+})
+
 test('migrates once when several instances start together, and does not use drizzle’s default table', async () => {
   await client.query(`DROP SCHEMA IF EXISTS drizzle CASCADE; CREATE SCHEMA drizzle;
     CREATE TABLE drizzle.__drizzle_migrations (id SERIAL PRIMARY KEY, hash text NOT NULL, created_at bigint);

@@ -23,11 +23,16 @@ export const MIGRATION_RULES: Rule[] = [
     },
   },
   {
-    name: 'there is one migration, and it ends with the statements that drizzle-kit cannot describe',
+    name: 'there is one migration, between the statements that drizzle-kit cannot describe',
     violations: () => {
       const others = globSync('drizzle/migrations/*.sql').filter((file) => file !== MIGRATION)
-      const isWhole = readFileSync(MIGRATION, 'utf8').endsWith(readFileSync('drizzle/functions.sql', 'utf8'))
-      return isWhole ? others : [...others, `${MIGRATION} does not end with drizzle/functions.sql`]
+      const migration = readFileSync(MIGRATION, 'utf8')
+      const [first, last] = ['drizzle/extensions.sql', 'drizzle/functions.sql'] as const
+      return [
+        ...others,
+        ...(migration.startsWith(readFileSync(first, 'utf8')) ? [] : [`${MIGRATION} does not begin with ${first}`]),
+        ...(migration.endsWith(readFileSync(last, 'utf8')) ? [] : [`${MIGRATION} does not end with ${last}`]),
+      ]
     },
   },
 ]

@@ -12,7 +12,7 @@ import { type Column, Empty, Table, Unreachable } from '../table.tsx'
 
 export const metadata: Metadata = { title: 'Search' }
 
-/** Finds records of every kind by a hash, an address, an id, a name, an email or a request id. */
+/** Finds records of every kind by a hash, an address, an id, a request id, or a part of a name or an email. */
 export default async function SearchPage({ searchParams }: PageProps<'/search'>) {
   const query = await readQuery(searchParams)
   const { database, settings, now } = await requireOperator(addressOf('/search', query))
@@ -129,8 +129,9 @@ function NothingFound({ isAsked }: { isAsked: boolean }) {
     <Empty>
       {isAsked && <strong>Nothing found</strong>}
       <p>
-        Enter a whole hash, address or id, the first eight digits of an id, an email or its beginning, the beginning of
-        the name of a contractor, a batch or an organisation, or an <code>X-Request-Id</code>.
+        Enter a whole hash, address or id, the first eight digits of an id, a part of an email or of the name of a
+        contractor, a batch or an organisation, or an <code>X-Request-Id</code>. Fewer than three letters find only what
+        begins with them.
       </p>
     </Empty>
   )
