@@ -1,4 +1,5 @@
 import type { ContractorStatus, contractors, identities, organisations } from '#drizzle/schema/directory.ts'
+import type { Actor } from '#lib/db/audit-log.ts'
 import { inviteExpiry } from '#lib/directory/contractors/invite-token.ts'
 import type { SeededInvite } from './invites.ts'
 import { contractorRow, identityRow } from './rows.ts'
@@ -13,6 +14,8 @@ export interface Employer {
   /** the name of its batches */
   batch: string
   account: string
+  /** the user who works with its records */
+  actor: Actor
   payees: Contractor[]
 }
 
@@ -28,7 +31,9 @@ export function makeOrganisation(
   const createdAt = new Date(now.getTime() - (30 - index) * DAY_MS)
   const [id, account] = [source.uuid(), source.address()]
   const user = { organisation: id, createdAt }
-  const users = [identityRow({ ...user, kind: 'idp', sub: `seed|${contact}`, issuer: 'seed', email: contact })]
+  const sub = `seed|${contact}`
+  const users = [identityRow({ ...user, kind: 'idp', sub, issuer: 'seed', email: contact })]
+  const actor: Actor = hasWallet ? { kind: 'ledger', sub: account } : { kind: 'idp', sub }
   if (hasWallet) users.push(identityRow({ ...user, sub: account, joinedAt: createdAt }))
   const ready = PEOPLE.length - CONTRACTOR_STATUSES_AT_THE_END.length
   const count = PEOPLE.length + (index === 0 ? more : 0)
@@ -49,12 +54,11 @@ export function makeOrganisation(
       createdAt: new Date(createdAt.getTime() + place * 1_000),
     })
   })
-  const employer = { id, batch, account, payees: people.filter(({ status }) => status === 'ready') }
+  const employer = { id, batch, account, actor, payees: people.filter(({ status }) => status === 'ready') }
   const before = (days: number) => new Date(now.getTime() - days * DAY_MS)
   const invites = people.flatMap(({ id: contractor, email }, place): SeededInvite[] => {
     const { invited, accepted } = INVITES.get(place) ?? {}
     if (!invited || !email) return []
-    const actor = { kind: 'ledger', sub: account } as const
     const acceptedAt = accepted ? before(accepted) : undefined
     return [{ employer: { organisation: id, actor }, contractor, email, invitedAt: before(invited), acceptedAt }]
   })

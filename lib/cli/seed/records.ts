@@ -115,8 +115,7 @@ function addBatch(records: Records, seeding: Seeding, employer: Employer, story:
     if (payoutStatus === 'failed') batch.failedAt = settledAt
   }
   const addEntry = (at: Date, action: AuditEntry['action']) => {
-    const actor = { kind: 'ledger' as const, sub: employer.account }
-    records.diary.push({ at, entry: { organisation, actor, action, subject: id } })
+    records.diary.push({ at, entry: { organisation, actor: employer.actor, action, subject: id } })
   }
   for (const action of ['batch.created', 'batch.instructed'] as const) addEntry(recordedAt, action)
   if (status !== 'draft') addEntry(recordedAt, 'batch.locked')
