@@ -91,6 +91,7 @@ test('shows the channels of a run, how long each may pay and what it waits for, 
   expect(await waitsFor({ due: NOW })).toBe('its host')
   const leased = { channel: CHANNELS[1], leasedUntil: new Date('2100-01-01') }
   expect(await waitsFor(leased, eq(relayLines.job, another.id))).toMatch(/^its turn: the channel pays another employer/)
+  await db.update(relayLines).set({ channel: null, leasedUntil: null }).where(eq(relayLines.job, another.id))
   expect(await waitsFor(leased)).toBe('a proof')
   const shown = renderToStaticMarkup(
     createElement(RunSummary, { run: found, isStarted: true, network: 'local', now: NOW }),

@@ -1,11 +1,14 @@
 import type { Metadata } from 'next'
 import { missing } from '#app/missing.ts'
+import type { ChannelWait } from '#lib/dashboard/channel-waits.ts'
+import { findJobChannels } from '#lib/dashboard/job-channels.ts'
 import type { JobSummary } from '#lib/dashboard/jobs.ts'
 import { jobState } from '#lib/dashboard/lateness.ts'
 import { readIfReachable } from '#lib/dashboard/reading.ts'
 import { readJobPage } from '#lib/dashboard/record-pages.ts'
 import type { Fact } from '../../facts.tsx'
 import { between, Moment } from '../../figures.tsx'
+import { Address } from '../../hash.tsx'
 import RecordNotFound from '../../not-found.tsx'
 import { Pager } from '../../pager.tsx'
 import { Progress } from '../../progress.tsx'
@@ -24,7 +27,11 @@ export default async function JobPage({ params, searchParams }: PageProps<'/jobs
   const query = await readQuery(searchParams)
   const path = recordPath('job', encodeURIComponent(id))
   const { database, settings, now } = await requireOperator(path)
-  const found = await readIfReachable(database, async (db) => ({ page: await readJobPage(db, id, now(), query) }))
+  const { token } = settings
+  const found = await readIfReachable(database, async (db) => {
+    const page = await readJobPage(db, id, now(), query)
+    return { page, channels: page ? await findJobChannels(db, page.record, token, now()) : [] }
+  })
   if (found && !found.page) return missing(<RecordNotFound />)
   const network = settings.network.name
   const items = found?.page?.items
@@ -40,6 +47,7 @@ export default async function JobPage({ params, searchParams }: PageProps<'/jobs
       facts={(record) => factsOf(record, network, now())}
       older={{ record: id }}
     >
+      {found && found.channels.length > 0 && <ChannelWaits channels={found.channels} network={network} />}
       {items && (
         <section aria-labelledby="transfers" className="mb-8">
           <h2 id="transfers" className="mb-2 font-semibold">
@@ -53,6 +61,25 @@ export default async function JobPage({ params, searchParams }: PageProps<'/jobs
         </section>
       )}
     </RecordView>
+  )
+}
+
+/** What each channel waits for, or lacks. */
+function ChannelWaits({ channels, network }: { channels: readonly ChannelWait[]; network: string }) {
+  return (
+    <section aria-labelledby="channels" className="mb-8">
+      <h2 id="channels" className="mb-2 font-semibold">
+        Channels
+      </h2>
+      <ul className="divide-y divide-line rounded-lg border border-line bg-surface px-4 shadow-card sm:px-5">
+        {channels.map(({ address, waitsFor }) => (
+          <li key={address} className="py-2.5">
+            <Address value={address} network={network} isWhole />
+            <p className="text-soft">{waitsFor === '' ? 'No transfer waits for it.' : `Waits for ${waitsFor}.`}</p>
+          </li>
+        ))}
+      </ul>
+    </section>
   )
 }
 
