@@ -1,11 +1,11 @@
 import Link from 'next/link'
-import type { TimelineEvent } from '#lib/dashboard/timeline.ts'
+import type { RowEvent } from '#lib/dashboard/timeline.ts'
 import { Hash, TransactionHash } from './hash.tsx'
 import { addressOf } from './query.ts'
 import { type RecordType, recordPath } from './record-links.tsx'
 
-/** The details of an entry or an event, with links to the records that it names. */
-export function Details({ detail, network }: Pick<TimelineEvent, 'detail'> & { network: string }) {
+/** The details of an event, with links to the records that it names. */
+export function Details({ detail, network }: Pick<RowEvent, 'detail'> & { network: string }) {
   return (
     <span className="text-xs [overflow-wrap:anywhere] text-soft">
       {Object.entries(detail).map(([name, value]) => (

@@ -1,6 +1,7 @@
 import type { Route } from 'next'
 import Link from 'next/link'
 import type { OrganisationUser } from '#lib/dashboard/attention.ts'
+import type { Mention, Reference, Sentence } from '#lib/dashboard/sentence.ts'
 import { Address } from './hash.tsx'
 import { addressOf } from './query.ts'
 
@@ -36,6 +37,35 @@ const PATHS: Record<RecordType, string> = {
 
 /** The path of a record's page. */
 export const recordPath = (type: RecordType, id: string): Route => addressOf(`${PATHS[type]}/${id}`, {})
+
+/** The page of what a name in a sentence stands for. A channel is on the page of jobs, and an account found by a search. */
+function pathOf({ type, id }: Reference): Route {
+  if (type === 'channel') return `/jobs#${id}` as Route
+  if (type === 'account') return addressOf('/search', { q: id })
+  if (type === 'operator') return addressOf('/audit', { actor: `operator:${id}` })
+  return recordPath(type, id)
+}
+
+/** A sentence whose names are links. */
+export function SentenceWithLinks({ sentence }: { sentence: Sentence }) {
+  return sentence.map((part, index) =>
+    typeof part === 'string' ? (
+      part
+    ) : (
+      <Link
+        key={keyOf(part, index)}
+        href={pathOf(part.of)}
+        prefetch={false}
+        className="font-medium underline decoration-edge underline-offset-4 hover:text-accent"
+      >
+        {part.text}
+      </Link>
+    ),
+  )
+}
+
+/** A name may occur twice, so its position tells the two apart. */
+const keyOf = ({ of }: Mention, index: number) => `${of.type} ${of.id} ${index}`
 
 interface RecordLinkProps {
   id: string

@@ -1,5 +1,6 @@
 import Link from 'next/link'
 import type { Timeline as Events, TimelineEvent } from '#lib/dashboard/timeline.ts'
+import { AuditEntry } from './audit-entry.tsx'
 import { Details } from './details.tsx'
 import { Moment } from './figures.tsx'
 import { addressOf, type Query } from './query.ts'
@@ -55,26 +56,28 @@ export function Timeline({ timeline: { events, hasMore }, older, network, now }:
 }
 
 /** Two events may be equal, so their position tells them apart. */
-const keyOf = ({ at, what }: TimelineEvent, index: number) => `${at.getTime()} ${what} ${index}`
+const keyOf = (event: TimelineEvent, index: number) =>
+  'entry' in event ? event.entry.sequence : `${event.what} ${index}`
 
-function Event({ event: { what, tone, actor, detail }, network }: { event: TimelineEvent; network: string }) {
+function Event({ event, network }: { event: TimelineEvent; network: string }) {
+  const shape = <Shape tone={event.tone ?? 'idle'} />
+  if ('entry' in event) {
+    return (
+      <div className="flex">
+        <span>{shape}</span>
+        <div className="min-w-0">
+          <AuditEntry entry={event.entry} />
+        </div>
+      </div>
+    )
+  }
   return (
     <>
       <span className="mr-3">
-        <Shape tone={tone ?? 'idle'} />
-        {what}
+        {shape}
+        {event.what}
       </span>
-      {actor && actor.kind !== 'service' && (
-        <Link
-          href={addressOf('/audit', { actor: `${actor.kind}:${actor.sub}` })}
-          prefetch={false}
-          title={`All entries by ${actor.sub}`}
-          className="mr-3 inline-block min-h-6 text-xs leading-6 text-soft underline underline-offset-4 hover:text-accent"
-        >
-          by {actor.sub.length > 20 ? `${actor.sub.slice(0, 6)}…${actor.sub.slice(-4)}` : actor.sub}
-        </Link>
-      )}
-      <Details detail={detail} network={network} />
+      <Details detail={event.detail} network={network} />
     </>
   )
 }

@@ -11,6 +11,7 @@ import {
   text,
   uuid,
 } from 'drizzle-orm/pg-core'
+import { AUDIT_ACTIONS, type AuditAction } from './audit-actions.ts'
 import { instant, oneOf } from './columns.ts'
 import { IDENTITY_KINDS } from './directory.ts'
 
@@ -20,54 +21,6 @@ import { IDENTITY_KINDS } from './directory.ts'
  */
 export const ACTOR_KINDS = [...IDENTITY_KINDS, 'service', 'operator'] as const
 export type ActorKind = (typeof ACTOR_KINDS)[number]
-
-export const AUDIT_ACTIONS = [
-  'organisation.founded',
-  'organisation.named',
-  'organisation.dissolved',
-  'identity.joined',
-  'identity.separated',
-  'contractor.created',
-  'contractor.updated',
-  'contractor.activated',
-  'contractor.invited',
-  'contractor.mail-failed',
-  'contractor.linked',
-  'contractor.removed',
-  'batch.created',
-  'batch.removed',
-  'batch.instructed',
-  'batch.locked',
-  'batch.sealed',
-  'batch.run',
-  'batch.started',
-  'batch.completed',
-  'batch.failed',
-  'payout.claimed',
-  'payout.paid',
-  'payout.failed',
-  'payout.canceled',
-  'payout.found-paid',
-  'transfer.sponsored',
-  'transfer.settled',
-  'transfer.refused',
-  'transfer.looked-up',
-  'operator.admitted',
-  'operator.rejected',
-  'channel.retired',
-  'channel.paused',
-  'channel.resumed',
-  'payments.stopped',
-  'payments.resumed',
-  'attention.acknowledged',
-  'audit.dropped',
-] as const
-export type AuditAction = (typeof AUDIT_ACTIONS)[number]
-
-type BeforeDot<Text> = Text extends `${infer Before}.${string}` ? Before : never
-
-/** What an entry is about: the word before the dot of its action. Of an operator, only sign-ins are recorded. */
-export type SubjectKind = Exclude<BeforeDot<AuditAction>, 'operator'> | 'sign-in'
 
 /**
  * One entry for each action on a record: actor, subject and time. Append-only: a trigger refuses UPDATE, DELETE and

@@ -2,14 +2,14 @@ import { and, eq, type SQL, sql } from 'drizzle-orm'
 import {
   ACTOR_KINDS,
   type ActorKind,
-  AUDIT_ACTIONS,
-  type AuditAction,
   type AuditDetail,
   auditLog,
   FREQUENT_ACTOR,
   isOfRareActor,
 } from '#drizzle/schema/audit.ts'
+import { AUDIT_ACTIONS, type AuditAction } from '#drizzle/schema/audit-actions.ts'
 import { organisations } from '#drizzle/schema/directory.ts'
+import type { Actor } from '#lib/db/audit-log.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { countUpTo } from '#lib/db/count.ts'
 import type { Order } from '#lib/db/keyset.ts'
@@ -31,8 +31,6 @@ export interface AuditLine {
   requestId: string | null
   detail: AuditDetail
 }
-
-export const AUDIT_ACTION_NAMES: readonly AuditAction[] = AUDIT_ACTIONS
 
 export const AUDIT_FILTERS = {
   organisation: isRecordId,
@@ -117,9 +115,10 @@ async function conditionOf(db: Database, filters: AuditFilters): Promise<SQL | u
 const NONE = sql`false`
 
 /** Whether the index of actors leaves out an actor's entries. */
-const isFrequent = ({ kind, sub }: { kind: ActorKind; sub: string }) => kind === 'service' && sub === FREQUENT_ACTOR
+const isFrequent = ({ kind, sub }: Actor) => kind === 'service' && sub === FREQUENT_ACTOR
 
-function actorOf(actor: string): { kind: ActorKind; sub: string } | undefined {
+/** The actor that a filter names as `kind:sub`. */
+export function actorOf(actor: string): Actor | undefined {
   const [, name = '', sub = ''] = /^([a-z]+):([^\0]{1,200})$/s.exec(actor) ?? []
   const kind = ACTOR_KINDS.find((one) => one === name)
   return kind && sub.isWellFormed() ? { kind, sub } : undefined

@@ -1,4 +1,5 @@
 import type { TransferStatus } from '#drizzle/schema/transfers.ts'
+import { SPONSOR_REASONS } from '#lib/refusal/refusal.ts'
 import { FROZEN_ERRORS, STALE_PROOF } from '#lib/stellar/confidential-token.ts'
 import {
   contractErrorOf,
@@ -167,4 +168,18 @@ export function explainResult({
 function inWords(resultCode: string): string {
   const words = RESULT_CODES[resultCode]?.meaning
   return words ? `${words} (${resultCode})` : resultCode
+}
+
+/** Why the sponsor refused a transfer, or the mail server an invite, by the code in the audit log. */
+export function explainRefusal(code: string): string {
+  const words: Record<string, string> = { ...SPONSOR_REASONS, ...REFUSAL_WORDS }
+  return words[code] ?? code
+}
+
+const REFUSAL_WORDS = {
+  // Its message for the caller names a time, which the log does not have.
+  'another-open': 'another transfer of this account is open',
+  'mail-refused': 'the mail server refused the address or the message',
+  'mail-unavailable': 'the mail server was not available',
+  internal: 'an internal error',
 }

@@ -6,7 +6,7 @@ import { ACKNOWLEDGEMENT, acknowledgementRows, acknowledges, isUnacknowledged } 
 import { type Attention, MAX_LISTED, NAMES_SHOWN } from './attention.ts'
 import { CONDITIONS } from './conditions.ts'
 import { transferLimit, WHY_OVERDUE } from './lateness.ts'
-import { refusalCode, TRANSFER_VIEWS, transferRows } from './transfer-rows.ts'
+import { refusalCode, TRANSFER_PHRASES, TRANSFER_VIEWS, transferRows } from './transfer-rows.ts'
 import { findUsersOf } from './users.ts'
 
 /** The service does not know whether the payout was paid, so it never pays again. Only the employer can cancel it. */
@@ -21,24 +21,13 @@ function describeUnknown(payee: string) {
   } as const
 }
 
-/** What an open transfer does, before the name of its recipient. */
-const KIND_WORDS: Record<TransferKind, string> = {
-  transfer: 'transfer to',
-  delegated: 'transfer to',
-  deposit: 'deposit to',
-  register: 'registration of',
-  merge: 'merge of',
-  set_spender: 'delegation to',
-  revoke_spender: 'revocation of the delegation to',
-}
-
 const isPayment = (kind: TransferKind) => kind === 'transfer' || kind === 'delegated' || kind === 'deposit'
 
 function describeOverdue(kind: TransferKind, payee: string, resultCode: string | null) {
   const response = resultCode === null ? '' : `the network’s last response was ${resultCode}; `
   return {
     ...CONDITIONS.transferOverdue.notice,
-    what: `${KIND_WORDS[kind]} ${payee} open`,
+    what: `${TRANSFER_PHRASES[kind]} ${payee} open`,
     isOngoing: true,
     why: `${response}${WHY_OVERDUE}`,
     remedy: `Look it up now: the service asks the RPC for its outcome${isPayment(kind) ? ', and never pays it twice' : ''}. While it stays open, the RPC lacks that ledger: docs/operate.md, “PayrollTransferOpen”.`,

@@ -15,10 +15,10 @@ import {
   jobEvents,
   ofOrganisationRecords,
   ofRecord,
+  type RowEvent,
   readTimeline,
   readTransferEvents,
   type Timeline,
-  type TimelineEvent,
   TRANSFER_ACTIONS,
 } from './timeline.ts'
 import { envelopeRows, transferRows } from './transfer-rows.ts'
@@ -44,7 +44,7 @@ export async function readTransferPage(
     .where(eq(envelopeRows.transfer, id))
   const events = await readTransferEvents(db, eq(transferRows.id, id))
   // On a transfer's own page, its id is redundant.
-  const own = events.map(({ detail: { transfer: _, ...detail }, ...event }): TimelineEvent => ({ ...event, detail }))
+  const own = events.map(({ detail: { transfer: _, ...detail }, ...event }): RowEvent => ({ ...event, detail }))
   const entries = ofRecord('transfer', id, ...hashes.map(({ hash }) => hash))
   const [timeline, attention] = await Promise.all([
     readTimeline(db, entries, { events: own, without: TRANSFER_ACTIONS }),
@@ -66,13 +66,13 @@ export async function readPayoutPage(db: Database, id: string): Promise<RecordPa
 }
 
 /** When runs queued a payout, and when they gave up on it. */
-async function readRelayEvents(db: Database, payout: string): Promise<TimelineEvent[]> {
+async function readRelayEvents(db: Database, payout: string): Promise<RowEvent[]> {
   const { job, outcome, error, queuedAt, settledAt } = relayLines
   const items = await db
     .select({ job, outcome, error, queuedAt, settledAt })
     .from(relayLines)
     .where(eq(relayLines.payout, payout))
-  return items.flatMap((item): TimelineEvent[] => [
+  return items.flatMap((item): RowEvent[] => [
     { at: item.queuedAt, what: 'Queued by a run', detail: { job: item.job } },
     ...(item.settledAt && item.outcome !== 'paid'
       ? [
@@ -97,7 +97,7 @@ export async function readBatchPage(db: Database, id: string, now: Date): Promis
   return { record, timeline, attention }
 }
 
-async function readRunEvents(db: Database, batch: string): Promise<TimelineEvent[]> {
+async function readRunEvents(db: Database, batch: string): Promise<RowEvent[]> {
   const { id, status, createdAt, endedAt } = relayJobs
   const runs = await db.select({ id, status, createdAt, endedAt }).from(relayJobs).where(eq(relayJobs.batch, batch))
   return runs.flatMap((run) => [
@@ -146,5 +146,5 @@ export async function readOrganisationPage(
 ): Promise<RecordPage<OrganisationLine> | undefined> {
   const record = isId(id) ? await findOrganisationLine(db, id, now) : undefined
   if (!record) return undefined
-  return { record, timeline: await readTimeline(db, ofOrganisationRecords(id), { subjects: 'many' }), attention: [] }
+  return { record, timeline: await readTimeline(db, ofOrganisationRecords(id)), attention: [] }
 }

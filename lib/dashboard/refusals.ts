@@ -6,6 +6,7 @@ import { countUpTo } from '#lib/db/count.ts'
 import type { Order } from '#lib/db/keyset.ts'
 import { SPONSOR_REASONS } from '#lib/refusal/refusal.ts'
 import { writtenBetween } from './audit-days.ts'
+import { explainRefusal } from './explanation.ts'
 import { BY_TIME, type Filters, having, isAccount, isOneOf, isRecordId, readFilters } from './filters.ts'
 import { type PageRequest, readAll, readPage, type Source } from './list.ts'
 import { TRANSFER_FILTERS } from './transfer-filters.ts'
@@ -87,7 +88,8 @@ function selectRefusals(db: Database, condition: SQL | undefined) {
 
 const presentRefusal = ({ detail, ...line }: Awaited<ReturnType<typeof selectRefusals>>[number]): RefusalLine => ({
   ...line,
-  ...wordsOf(detail.reason),
+  reason: String(detail.reason),
+  words: explainRefusal(String(detail.reason)),
 })
 
 /** Counts the refusals that match, up to one more than MAX_COUNTED. */
@@ -106,10 +108,4 @@ async function refusalsOf(db: Database, filters: RefusalFilters): Promise<SQL | 
     reason === '' ? undefined : sql`(${auditLog.detail} ->> 'reason') = ${reason}`,
     await writtenBetween(db, filters),
   )
-}
-
-function wordsOf(reason: unknown): Pick<RefusalLine, 'reason' | 'words'> {
-  const code = String(reason)
-  const words: Record<string, string> = SPONSOR_REASONS
-  return { reason: code, words: words[code] ?? code }
 }

@@ -8,7 +8,8 @@ import { beginsWith, idsWith, inIndexOrder, type Searchable } from '#lib/db/sear
 import { isId } from '#lib/directory/ids.ts'
 import { isRequestId } from '#lib/http/request-id.ts'
 import { foldEmailPart } from '#lib/text/email.ts'
-import { type AuditLine, selectAudit } from './audit.ts'
+import { selectAudit } from './audit.ts'
+import { type DescribedEntry, describeEntries } from './audit-words.ts'
 import { anyOf } from './filters.ts'
 import { envelopeRows, transferRows } from './transfer-rows.ts'
 
@@ -28,7 +29,7 @@ export interface Hit {
 export interface SearchResult {
   hits: Hit[]
   /** the audit entries of a request or of a refused transaction, newest first */
-  entries: AuditLine[]
+  entries: DescribedEntry[]
   /** whether a kind of match has more records than are listed */
   hasMore: boolean
 }
@@ -51,8 +52,9 @@ export async function searchRecords(db: Database, text: string): Promise<SearchR
   for (const search of searchesFor(db, q)) found.push(await search())
   const written = isRequestId(q) ? await entriesWhere(db, writtenFor(q)) : []
   const isCut = [...found, written].some((rows) => rows.length > MAX_HITS)
+  const entries = await describeEntries(db, written.slice(0, MAX_HITS))
   const hits = await addOrganisations(db, withoutRepeats(found.flatMap((rows) => rows.slice(0, MAX_HITS))))
-  return { hits, entries: written.slice(0, MAX_HITS), hasMore: isCut }
+  return { hits, entries, hasMore: isCut }
 }
 
 const isHash = (text: string) => /^[0-9a-f]{64}$/i.test(text)
@@ -220,7 +222,7 @@ const recordedBy = (db: Database, request: string) =>
 const writtenFor = (q: string): SQL | undefined =>
   or(eq(auditLog.requestId, q), isHash(q) ? eq(auditLog.subjectId, q.toLowerCase()) : undefined)
 
-async function entriesWhere(db: Database, condition: SQL | undefined): Promise<AuditLine[]> {
+async function entriesWhere(db: Database, condition: SQL | undefined) {
   return await selectAudit(db, condition)
     .orderBy(sql`${auditLog.sequence} desc`)
     .limit(MAX_HITS + 1)

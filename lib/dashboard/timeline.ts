@@ -1,28 +1,29 @@
 import { and, desc, eq, inArray, notInArray, type SQL } from 'drizzle-orm'
-import {
-  type ActorKind,
-  AUDIT_ACTIONS,
-  type AuditAction,
-  type AuditDetail,
-  auditLog,
-  type SubjectKind,
-} from '#drizzle/schema/audit.ts'
+import { type AuditDetail, auditLog } from '#drizzle/schema/audit.ts'
+import { AUDIT_ACTIONS, type AuditAction, type SubjectKind } from '#drizzle/schema/audit-actions.ts'
 import { subjectKindOf } from '#lib/db/audit-log.ts'
 import type { Database } from '#lib/db/connection.ts'
+import { selectAudit } from './audit.ts'
+import { type DescribedEntry, describeEntries } from './audit-words.ts'
 import type { ItemLine, JobSummary } from './jobs.ts'
 import { envelopeRows, transferRows } from './transfer-rows.ts'
 
-/** Something that happened to a record. */
-export interface TimelineEvent {
+/** Something that happened to a record, as its rows show. */
+export interface RowEvent {
   at: Date
   what: string
   /** the colour of a final event */
   tone?: 'good' | 'bad'
-  /** ids of other records, hashes, codes, reasons and notes, by name */
+  /** ids of other records, hashes, codes and reasons, by name */
   detail: AuditDetail
-  /** who did it, if the audit log says so */
-  actor?: { kind: ActorKind; sub: string }
 }
+
+/** Something that happened to a record, as the audit log says. */
+export interface AuditedEvent extends Pick<RowEvent, 'at' | 'tone'> {
+  entry: DescribedEntry
+}
+
+export type TimelineEvent = RowEvent | AuditedEvent
 
 /** The newest events of a record first. */
 export interface Timeline {
@@ -32,48 +33,6 @@ export interface Timeline {
 }
 
 const EVENTS_SHOWN = 50
-
-const WORDS: Record<AuditAction, string> = {
-  'organisation.founded': 'Organisation founded',
-  'organisation.named': 'Organisation renamed',
-  'organisation.dissolved': 'Organisation dissolved',
-  'identity.joined': 'Identity joined',
-  'identity.separated': 'Identity separated',
-  'contractor.created': 'Contractor added',
-  'contractor.updated': 'Contractor changed',
-  'contractor.activated': 'Registered with the token: ready',
-  'contractor.invited': 'Invited',
-  'contractor.mail-failed': 'The invite could not be mailed',
-  'contractor.linked': 'Invite accepted',
-  'contractor.removed': 'Contractor removed',
-  'batch.created': 'Batch created',
-  'batch.removed': 'Batch deleted',
-  'batch.instructed': 'Payouts added',
-  'batch.locked': 'Locked: ready to be paid',
-  'batch.sealed': 'Amounts sealed to the relay',
-  'batch.run': 'Run started',
-  'batch.started': 'First payment sent',
-  'batch.completed': 'Completed',
-  'batch.failed': 'Failed',
-  'payout.claimed': 'Claimed by a transfer',
-  'payout.paid': 'Paid',
-  'payout.failed': 'Failed',
-  'payout.canceled': 'Canceled',
-  'payout.found-paid': 'Found paid on the ledger',
-  'transfer.sponsored': 'Transfer recorded',
-  'transfer.settled': 'Transfer settled',
-  'transfer.refused': 'Refused by the sponsor',
-  'transfer.looked-up': 'Looked up for an operator',
-  'operator.admitted': 'Operator signed in',
-  'operator.rejected': 'Operator sign-in rejected',
-  'channel.retired': 'Retired',
-  'channel.paused': 'Paused',
-  'channel.resumed': 'Resumed',
-  'payments.stopped': 'Payments stopped',
-  'payments.resumed': 'Payments resumed',
-  'attention.acknowledged': 'Acknowledged',
-  'audit.dropped': 'Older entries deleted from the audit log',
-}
 
 const TONES: Partial<Record<AuditAction, 'good' | 'bad'>> = {
   'payout.found-paid': 'bad',
@@ -99,30 +58,19 @@ export const ofOrganisationRecords = (id: string): SQL => eq(auditLog.organisati
  * Reads a record's timeline: its entries in the audit log, and the events that its rows show.
  * @param given.events in the order in which they happened
  * @param given.without actions that `events` include
- * @param given.subjects `many`: the entries are about several records, so each names its own
  */
 export async function readTimeline(
   db: Database,
   entries: SQL | undefined,
-  {
-    events = [],
-    without = [],
-    subjects = 'one',
-  }: { events?: readonly TimelineEvent[]; without?: readonly AuditAction[]; subjects?: 'one' | 'many' } = {},
+  { events = [], without = [] }: { events?: readonly RowEvent[]; without?: readonly AuditAction[] } = {},
 ): Promise<Timeline> {
-  const { at, action, detail, actorKind, actorSub, subjectId, requestId, sequence } = auditLog
-  const rows = await db
-    .select({ at, action, detail, actorKind, actorSub, subjectId, requestId })
-    .from(auditLog)
-    .where(and(entries, without.length > 0 ? notInArray(action, [...without]) : undefined))
+  const { action, sequence } = auditLog
+  const lines = await selectAudit(db, and(entries, without.length > 0 ? notInArray(action, [...without]) : undefined))
     .orderBy(desc(sequence))
     .limit(EVENTS_SHOWN + 1)
-  const audited = rows.map((row): TimelineEvent => {
-    const tone = TONES[row.action]
-    const actor = { kind: row.actorKind, sub: row.actorSub }
-    const subject = subjects === 'many' ? { [subjectKindOf(row.action)]: row.subjectId } : {}
-    const details = { ...subject, ...row.detail, ...requestOf(row) }
-    return { at: row.at, what: WORDS[row.action], detail: details, actor, ...(tone && { tone }) }
+  const audited = (await describeEntries(db, lines)).map((entry): AuditedEvent => {
+    const tone = TONES[entry.action]
+    return { at: entry.createdAt, entry, ...(tone && { tone }) }
   })
   const all = [...events, ...audited.toReversed()].sort((one, other) => one.at.getTime() - other.at.getTime())
   return { events: all.toReversed().slice(0, EVENTS_SHOWN), hasMore: all.length > EVENTS_SHOWN }
@@ -139,10 +87,10 @@ type TransferRow = typeof transferRows.$inferSelect
 type EnvelopeRow = typeof envelopeRows.$inferSelect
 
 /** The events of a transfer and its envelopes, oldest first. */
-export function transferEvents(transfer: TransferRow, envelopes: readonly EnvelopeRow[]): TimelineEvent[] {
+export function transferEvents(transfer: TransferRow, envelopes: readonly EnvelopeRow[]): RowEvent[] {
   const { id, status, hash, ledger, appliedAt, settledAt, resultCode, contractError } = transfer
   const of = { transfer: id }
-  const signed = envelopes.flatMap((envelope, index): TimelineEvent[] => {
+  const signed = envelopes.flatMap((envelope, index): RowEvent[] => {
     const { innerHash, outerHash, recordedAt, firstSentAt, lastSentAt, resultCode: code, refusedLedger } = envelope
     const sent = { ...of, hash: outerHash ?? innerHash }
     const isRepeated = firstSentAt && lastSentAt && lastSentAt > firstSentAt
@@ -185,7 +133,7 @@ export function transferEvents(transfer: TransferRow, envelopes: readonly Envelo
 }
 
 /** The events of transfers, by a condition on their rows. */
-export async function readTransferEvents(db: Database, condition: SQL): Promise<TimelineEvent[]> {
+export async function readTransferEvents(db: Database, condition: SQL): Promise<RowEvent[]> {
   const rows = await db
     .select({ transfer: transferRows, envelope: envelopeRows })
     .from(transferRows)
@@ -205,8 +153,8 @@ type Line = Pick<ItemLine, 'position' | 'state' | 'sentAt' | 'settledAt' | 'erro
 export function jobEvents(
   job: Pick<JobSummary, 'createdAt' | 'endedAt' | 'status'>,
   shown: readonly Line[],
-): TimelineEvent[] {
-  const items = shown.flatMap(({ position, state, sentAt, settledAt, error, hash }): TimelineEvent[] => {
+): RowEvent[] {
+  const items = shown.flatMap(({ position, state, sentAt, settledAt, error, hash }): RowEvent[] => {
     const name = `Transfer ${position + 1}`
     const tone = state === 'paid' ? 'good' : 'bad'
     const detail = { ...(hash && { hash }), ...(error !== null && { error }) }

@@ -1,7 +1,7 @@
 import { and, eq, ne, not, type SQL, sql } from 'drizzle-orm'
 import type { AnyPgColumn } from 'drizzle-orm/pg-core'
 import { payouts } from '#drizzle/schema/directory.ts'
-import { envelopes, type TransferStatus, transfers } from '#drizzle/schema/transfers.ts'
+import { envelopes, type TransferKind, type TransferStatus, transfers } from '#drizzle/schema/transfers.ts'
 import { isOwnCall } from './rollups.ts'
 
 export const transferRows = transfers
@@ -41,4 +41,15 @@ export const outcomeOf = {
   refusalCode,
   resultCode: transferRows.resultCode,
   contractError: transferRows.contractError,
+}
+
+/** What a transfer is, before the name of its recipient. */
+export const TRANSFER_PHRASES: Record<TransferKind, string> = {
+  transfer: 'transfer to',
+  delegated: 'transfer to',
+  deposit: 'deposit to',
+  register: 'registration of',
+  merge: 'merge of',
+  set_spender: 'delegation to',
+  revoke_spender: 'revocation of the delegation to',
 }

@@ -145,6 +145,10 @@ export async function findTransferLine(db: Database, id: string): Promise<Transf
   return transfer
 }
 
+export function findTransferLines(db: Database, ids: readonly string[]): Promise<TransferLine[]> {
+  return selectTransfers(db, inArray(transferRows.id, [...ids])).execute()
+}
+
 /** The id of the transfer that a hash, inner or outer, belongs to. */
 export async function findTransferOfHash(db: Database, hash: string): Promise<string | undefined> {
   const [transfer] = await db.select({ id: transferRows.id }).from(transferRows).where(hasHash(db, hash)).limit(1)

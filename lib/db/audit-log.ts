@@ -1,10 +1,5 @@
-import {
-  type ActorKind,
-  type AuditAction,
-  type AuditDetail,
-  auditLog,
-  type SubjectKind,
-} from '#drizzle/schema/audit.ts'
+import { type ActorKind, type AuditDetail, auditLog } from '#drizzle/schema/audit.ts'
+import type { AuditAction, SubjectKind } from '#drizzle/schema/audit-actions.ts'
 import { currentRequestId } from '#lib/observability/log.ts'
 import type { Database } from './connection.ts'
 import { partsOf } from './parts.ts'

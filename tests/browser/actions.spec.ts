@@ -22,7 +22,7 @@ test('pauses and resumes a channel, and shows in the audit log who did it and wh
   await channel.getByRole('button', { name: 'Resume' }).click()
   await expect(channel.getByText('Pause …')).toBeVisible()
   await page.goto(`${program.base}/audit?action=channel.paused`)
-  await expect(page.getByRole('row').nth(1)).toContainText(/channel\.paused.*note:\s*a new <key>.*Ada Operator/)
+  await expect(page.getByRole('row').nth(1)).toContainText(/^Channel G.* was paused by Ada Operator: “a new <key>”/)
 })
 
 test('says on an accessible page why an action changed nothing, and leads back', async ({ page }) => {

@@ -108,7 +108,22 @@ test('shows the recipient and channel of each transfer of a job on a phone', asy
   }
 })
 
-test('starts an audit entry with its action, and lets the filters be cleared, on a phone', async ({ page }) => {
+test('shows the raw entry behind a sentence by keyboard, without JavaScript', async ({ page, browser }) => {
+  await visit(page, program)
+  const context = await browser.newContext({ javaScriptEnabled: false })
+  await context.addCookies(await page.context().cookies())
+  const plain = await context.newPage()
+  await plain.goto(`${program.base}/audit?action=batch.failed`)
+  const row = plain.getByRole('row').nth(1)
+  expect(await row.innerText()).not.toContain('batch.failed')
+  await row.getByText('Raw entry').press('Enter')
+  await expect(row.getByText('"action": "batch.failed"')).toBeVisible()
+  await row.getByRole('link', { name: 'Entries of this record' }).click()
+  await expect(plain.getByRole('row').filter({ hasText: 'was created by Lighthouse Bakery' })).toHaveCount(1)
+  await context.close()
+})
+
+test('starts an audit entry with its sentence, and lets the filters be cleared, on a phone', async ({ page }) => {
   await page.setViewportSize(PHONE)
   await visit(page, program, '/audit')
   await expect(page.getByRole('link', { name: 'Clear' })).toHaveCount(0)
@@ -116,7 +131,7 @@ test('starts an audit entry with its action, and lets the filters be cleared, on
   await page.getByLabel('Action').selectOption('batch.failed')
   await page.getByRole('button', { name: 'Filter' }).click()
   const row = page.getByRole('row').nth(1)
-  expect(await row.innerText()).toMatch(/^batch\.failed\s+\d+ \w+ ago.*Organisation\s.*By\s.*Record\s/s)
+  expect(await row.innerText()).toMatch(/^Batch “.*” failed\s+Raw entry\s+When\s+\d+ \w+ ago/)
   await page.getByRole('link', { name: 'Clear' }).click()
   await expect(page).toHaveURL(`${program.base}/audit`)
   await expect(page.getByLabel('Action')).toHaveValue('')

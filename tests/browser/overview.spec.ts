@@ -185,5 +185,7 @@ test('acknowledges an item with a note, which the audit log and the page of the 
   )
   await page.goto(`${program.base}/overview`)
   await page.getByRole('link', { name: 'Acknowledged items' }).click()
-  await expect(page.getByRole('row').nth(1)).toContainText(/attention\.acknowledged.*payoutsFailed.*Ada Operator/)
+  await expect(page.getByRole('row').nth(1)).toContainText(
+    'A notice about batch “Weekend shift” was acknowledged by Ada Operator: “Tessa resends them tonight”',
+  )
 })

@@ -87,9 +87,11 @@ test('finds a contractor by address, a transfer by hash, and the effects of a re
   await page.getByRole('link', { name: /^Transfer of G/ }).click()
   await expect(page.getByRole('heading', { level: 1, name: /^Transfer / })).toBeVisible()
   await page.goto(`${program.base}/audit?action=batch.started`)
-  await seen(page.getByRole('row').nth(1).locator('a[href^="/search?q="]')).click()
+  const entry = page.getByRole('row').nth(1)
+  await entry.getByText('Raw entry').click()
+  await entry.getByRole('link', { name: 'Effects of its request' }).click()
   await expect(page.getByRole('link', { name: /^Transfer of G/ })).toBeVisible()
-  await expect(page.getByRole('table', { name: 'Entries of the audit log' })).toContainText('transfer.sponsored')
+  await expect(page.getByRole('table', { name: 'Entries of the audit log' })).toContainText('was accepted from')
 })
 
 test('leads from an account to its transfers and refusals', async ({ page }) => {

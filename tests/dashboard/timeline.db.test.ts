@@ -18,7 +18,8 @@ import {
   readPayoutPage,
   readTransferPage,
 } from '#lib/dashboard/record-pages.ts'
-import type { Timeline } from '#lib/dashboard/timeline.ts'
+import { plainText } from '#lib/dashboard/sentence.ts'
+import type { Timeline, TimelineEvent } from '#lib/dashboard/timeline.ts'
 import { recordAudit } from '#lib/db/audit-log.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { withLogFields } from '#lib/observability/log.ts'
@@ -73,21 +74,23 @@ beforeAll(async () => {
   })
   const of = { organisation: organisation.id, actor: { kind: 'operator', sub: 'Ada' } as const }
   await recordAudit(db, at(3), { ...of, action: 'transfer.looked-up', subject: transfer.id })
-  await recordAudit(db, at(0), { ...of, action: 'transfer.sponsored', subject: INNER })
+  const detail = { transfer: transfer.id }
+  await recordAudit(db, at(0), { ...of, action: 'transfer.sponsored', subject: INNER, detail })
   await recordAudit(db, at(9), { ...of, action: 'payout.failed', subject: payout.id })
   await withLogFields({ requestId: 'payroll-7' }, () =>
-    recordAudit(db, at(0), { ...of, action: 'payout.claimed', subject: payout.id }),
+    recordAudit(db, at(0), { ...of, action: 'payout.claimed', subject: payout.id, detail }),
   )
   await recordAudit(db, at(20), {
     ...of,
     action: 'attention.acknowledged',
     subject: batch.id,
-    detail: { note: 'known' },
+    detail: { condition: 'payoutsFailed', note: 'known' },
   })
 })
 afterAll(() => clone.drop())
 
-const whats = (page: { timeline: Timeline } | undefined) => page?.timeline.events.map(({ what }) => what)
+const textOf = (event: TimelineEvent) => ('entry' in event ? plainText(event.entry.sentence) : event.what)
+const texts = (page: { timeline: Timeline } | undefined) => page?.timeline.events.map(textOf)
 
 test('tells how a transfer was recorded, sent, refused, included and settled, newest first', async () => {
   const page = await readTransferPage(db, transfer.id, NOW)
@@ -100,7 +103,7 @@ test('tells how a transfer was recorded, sent, refused, included and settled, ne
     },
     { at: at(6), what: 'Refused by the network', detail: { code: 'txBadSeq', ledger: 5 } },
     { at: at(6), what: 'Last resubmitted', detail: { hash: OUTER } },
-    { at: at(3), what: 'Looked up for an operator', actor: { kind: 'operator', sub: 'Ada' } },
+    { at: at(3), entry: { action: 'transfer.looked-up', actorSub: 'Ada' } },
     { at: at(1), what: 'Sent to the network', detail: { hash: OUTER } },
     { at: at(0), what: 'Recorded', detail: { 'inner hash': INNER, request: 'payroll-7' } },
   ])
@@ -108,19 +111,21 @@ test('tells how a transfer was recorded, sent, refused, included and settled, ne
 })
 
 test('shows the transfers of a payout, the acknowledgements of a batch, and the items of a job', async () => {
-  expect(whats(await readPayoutPage(db, payout.id))).toEqual([
-    'Failed',
+  expect(texts(await readPayoutPage(db, payout.id))).toEqual([
+    'The payout to Ada in batch “Payroll” failed',
     'Settled: failed',
     'Included in ledger 7',
     'Refused by the network',
     'Last resubmitted',
     'Sent to the network',
-    'Claimed by a transfer',
+    'The payout to Ada in batch “Payroll” was assigned to the transfer to Ada',
     'Recorded',
     'Payout created',
   ])
-  expect(whats(await readBatchPage(db, batch.id, NOW))).toEqual(['Acknowledged'])
-  expect(whats(await readJobPage(db, job.id, NOW))).toEqual(['Job failed', 'Transfer 1: failed', 'Job started'])
+  expect(texts(await readBatchPage(db, batch.id, NOW))).toEqual([
+    'A notice about batch “Payroll” was acknowledged by Ada: “known”',
+  ])
+  expect(texts(await readJobPage(db, job.id, NOW))).toEqual(['Job failed', 'Transfer 1: failed', 'Job started'])
   expect((await readContractorPage(db, contractor.id))?.payouts).toMatchObject([{ id: payout.id }])
 })
 
@@ -152,18 +157,18 @@ test('links a payout to the runs that were to pay it', async () => {
 
 test('names the request of each event that one caused', async () => {
   const { events = [] } = (await readPayoutPage(db, payout.id))?.timeline ?? {}
-  const caused = events.filter(({ detail }) => detail.request === 'payroll-7').map(({ what }) => what)
-  expect(caused).toEqual(['Claimed by a transfer', 'Recorded'])
+  const requestOf = (event: TimelineEvent) => ('entry' in event ? event.entry.requestId : event.detail.request)
+  const caused = events.filter((event) => requestOf(event) === 'payroll-7').map(textOf)
+  expect(caused).toEqual([expect.stringContaining('was assigned to the transfer'), 'Recorded'])
 })
 
 test('names the record of each event of an organisation', async () => {
-  const page = await readOrganisationPage(db, organisation.id, NOW)
-  expect(page?.timeline.events.map(({ detail }) => detail)).toEqual([
-    { attention: batch.id, note: 'known' },
-    { payout: payout.id },
-    { transfer: transfer.id },
-    { payout: payout.id, request: 'payroll-7' },
-    { transfer: INNER },
+  expect(texts(await readOrganisationPage(db, organisation.id, NOW))).toEqual([
+    'A notice about batch “Payroll” was acknowledged by Ada: “known”',
+    'The payout to Ada in batch “Payroll” failed',
+    'The transfer to Ada was looked up on the ledger for Ada',
+    'The payout to Ada in batch “Payroll” was assigned to the transfer to Ada',
+    'The transfer to Ada was accepted from Ada',
   ])
 })
 

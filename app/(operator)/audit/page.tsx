@@ -1,5 +1,6 @@
 import type { Metadata } from 'next'
-import { AUDIT_ACTION_NAMES, AUDIT_FILTERS, listAudit } from '#lib/dashboard/audit.ts'
+import { AUDIT_FILTERS, actorOf, listAudit } from '#lib/dashboard/audit.ts'
+import { ACTIONS_IN_WORDS, describeEntries, nameActor } from '#lib/dashboard/audit-words.ts'
 import { findFilterNames } from '#lib/dashboard/filter-names.ts'
 import { readFilters } from '#lib/dashboard/filters.ts'
 import { readIfReachable } from '#lib/dashboard/reading.ts'
@@ -19,10 +20,14 @@ export default async function AuditPage({ searchParams }: PageProps<'/audit'>) {
   const { database, settings, now } = service
   const { filters, unknown } = readFilters(AUDIT_FILTERS, query)
   const network = settings.network.name
-  const data = await readIfReachable(database, async (db) => ({
-    list: await listAudit(db, filters, query),
-    names: await findFilterNames(db, filters),
-  }))
+  const actor = actorOf(filters.actor)
+  const data = await readIfReachable(database, async (db) => {
+    const list = await listAudit(db, filters, query)
+    return {
+      list: { ...list, rows: await describeEntries(db, list.rows) },
+      names: { ...(await findFilterNames(db, filters)), actor: actor && (await nameActor(db, actor)) },
+    }
+  })
   return (
     <ListView
       here="/audit"
@@ -38,7 +43,7 @@ export default async function AuditPage({ searchParams }: PageProps<'/audit'>) {
       sorts={BY_TIME}
       fields={<Fields action={filters.action} />}
       csv={[{ list: AUDIT_LIST, of: 'These entries' }]}
-      columns={auditColumns(network, now())}
+      columns={auditColumns(now())}
       keyOf={({ sequence }) => String(sequence)}
       empty={
         <>
@@ -57,12 +62,12 @@ function Fields({ action }: { action: string }) {
       aria-label="Action"
       key={`action ${action}`}
       defaultValue={action}
-      className={`${FIELD} max-sm:w-full`}
+      className={`${FIELD} max-sm:w-full sm:max-w-80`}
     >
       <option value="">All actions</option>
-      {AUDIT_ACTION_NAMES.map((name) => (
+      {ACTIONS_IN_WORDS.map(([name, words]) => (
         <option key={name} value={name}>
-          {name}
+          {words}
         </option>
       ))}
     </select>

@@ -26,7 +26,11 @@ export function Channels({ channels, network, now }: ChannelsProps) {
       </h2>
       <ul className="grid gap-3 sm:grid-cols-2 lg:grid-cols-3">
         {channels.map((channel) => (
-          <li key={channel.address} className="rounded-lg border border-line bg-surface px-4 py-3 shadow-card">
+          <li
+            key={channel.address}
+            id={channel.address}
+            className="scroll-mt-20 rounded-lg border border-line bg-surface px-4 py-3 shadow-card target:border-accent"
+          >
             <div className="flex items-center justify-between gap-3">
               <Address value={channel.address} network={network} />
               <Status of="channel" is={channelState(channel)} />

@@ -21,12 +21,12 @@ export default async function SearchPage({ searchParams }: PageProps<'/search'>)
   const network = settings.network.name
   return (
     <Frame title="Search" network={network} q={q}>
-      {result ? <Results q={q} result={result} network={network} now={now()} /> : <Unreachable />}
+      {result ? <Results q={q} result={result} now={now()} /> : <Unreachable />}
     </Frame>
   )
 }
 
-function Results({ q, result, network, now }: { q: string; result: SearchResult; network: string; now: Date }) {
+function Results({ q, result, now }: { q: string; result: SearchResult; now: Date }) {
   const { hits, entries, hasMore } = result
   const lists = listsFor(q)
   const count = hits.length + entries.length
@@ -56,7 +56,7 @@ function Results({ q, result, network, now }: { q: string; result: SearchResult;
           </h2>
           <Table
             caption="Entries of the audit log"
-            columns={auditColumns(network, now)}
+            columns={auditColumns(now)}
             rows={entries}
             keyOf={({ sequence }) => String(sequence)}
           />
