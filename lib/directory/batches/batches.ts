@@ -16,6 +16,7 @@ import { isId } from '../ids.ts'
 import { defineList, listQuery } from '../lists.ts'
 import { refuseDissolved, requireMember } from '../organisations.ts'
 import { PAYOUT_COLUMNS, type Payout, payoutShape, presentPayout } from '../payouts/payouts.ts'
+import { columnsOf, presentAs } from '../presentation.ts'
 import type { Employer } from '../users.ts'
 import { NEWEST_RUN, runShape } from './newest-run.ts'
 import { BATCH_MOVES, countPayouts, lockBatches } from './progress.ts'
@@ -40,17 +41,9 @@ export const batchesShape = z.object({ batches: z.array(batchShape) })
 export const batchWithPayoutsShape = batchShape.extend({ payouts: z.array(payoutShape), run: runShape.optional() })
 export type BatchWithPayouts = z.output<typeof batchWithPayoutsShape>
 
-export const BATCH_COLUMNS = {
-  id: batches.id,
-  name: batches.name,
-  status: batches.status,
-  payoutCount: batches.payoutCount,
-  settledCount: batches.settledCount,
-  failedCount: batches.failedCount,
-  createdAt: batches.createdAt,
-  startedAt: batches.startedAt,
-  completedAt: batches.completedAt,
-}
+export const BATCH_COLUMNS = columnsOf(batches, batchShape)
+
+const presentBatch = presentAs(batchShape)
 
 /**
  * Creates an empty batch that accepts instructions.
@@ -187,18 +180,3 @@ export const isOwnBatch = ({ organisation }: Employer, id: string) =>
   and(eq(batches.id, id), eq(batches.organisation, organisation))
 
 export const batchNotFound = () => new Refusal('batch-not-found')
-
-function presentBatch(row: Pick<typeof batches.$inferSelect, keyof typeof BATCH_COLUMNS>): Batch {
-  const { createdAt, startedAt, completedAt, id, name, status, payoutCount, settledCount, failedCount } = row
-  return {
-    id,
-    name,
-    status,
-    payoutCount,
-    settledCount,
-    failedCount,
-    createdAt: createdAt.toISOString(),
-    ...(startedAt && { startedAt: startedAt.toISOString() }),
-    ...(completedAt && { completedAt: completedAt.toISOString() }),
-  }
-}

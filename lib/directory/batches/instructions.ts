@@ -140,9 +140,9 @@ async function insertPayouts(tx: Database, rows: readonly (typeof payouts.$infer
 
 function errorsOf(
   results: readonly (Instruction & { reason: InstructionReason | undefined })[],
-  inserted: readonly { contractor: string }[],
+  inserted: readonly { contractorId: string }[],
 ): InstructionError[] {
-  const remaining = new Set(inserted.map(({ contractor }) => contractor))
+  const remaining = new Set(inserted.map(({ contractorId }) => contractorId))
   return results.flatMap(({ contractorId, reason }) => {
     // The first accepted instruction of a contractor became its payout; later ones are duplicates.
     if (reason === undefined && remaining.delete(contractorId)) return []

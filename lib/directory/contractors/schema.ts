@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { CONTRACTOR_STATUSES, CURRENCIES, contractors } from '#drizzle/schema/directory.ts'
 import { emailField } from '#lib/text/email.ts'
 import { absentOr, plainText } from '#lib/text/plain-text.ts'
+import { columnsOf, presentAs } from '../presentation.ts'
 
 const nameField = plainText(200)
 
@@ -110,33 +111,17 @@ export const contractorsShape = z.object({ contractors: z.array(contractorShape)
 
 /** The columns that `presentContractor` needs. */
 export const CONTRACTOR_COLUMNS = {
-  id: contractors.id,
-  name: contractors.name,
-  status: contractors.status,
-  createdAt: contractors.createdAt,
-  email: contractors.email,
-  address: contractors.address,
-  pvk: contractors.pvk,
+  ...columnsOf(contractors, contractorShape),
   rateAmount: contractors.rateAmount,
   rateCurrency: contractors.rateCurrency,
-  lastPaidAt: contractors.lastPaidAt,
 }
 
 export type ContractorRow = Pick<typeof contractors.$inferSelect, keyof typeof CONTRACTOR_COLUMNS>
 
-export function presentContractor(row: ContractorRow): Contractor {
-  const { id, name, status, createdAt, email, address, pvk, rateAmount, rateCurrency, lastPaidAt } = row
-  return {
-    id,
-    name,
-    status,
-    createdAt: createdAt.toISOString(),
-    ...(email !== null && { email }),
-    ...(address !== null && { address }),
-    ...(pvk !== null && { pvk }),
-    ...(rateAmount !== null && rateCurrency !== null && { rate: { amount: rateAmount, currency: rateCurrency } }),
-    ...(lastPaidAt !== null && { lastPaidAt: lastPaidAt.toISOString() }),
-  }
+const present = presentAs(contractorShape)
+
+export function presentContractor({ rateAmount: amount, rateCurrency: currency, ...row }: ContractorRow): Contractor {
+  return present({ ...row, rate: amount !== null && currency !== null ? { amount, currency } : null })
 }
 
 export const importShape = z.object({

@@ -6,6 +6,7 @@ import { cutPage, type Page, type Position, pageQuery, pageRequest, rowsToRead }
 import type { UserContext } from '../context.ts'
 import { isId } from '../ids.ts'
 import { defineList } from '../lists.ts'
+import { columnsOf, presentAs } from '../presentation.ts'
 import type { User } from '../users.ts'
 
 export const payoutShape = z.object({
@@ -58,19 +59,12 @@ export function organisationsSeenBy({ organisation, records }: User): string[] {
 }
 
 export const PAYOUT_COLUMNS = {
-  id: payouts.id,
-  batch: payouts.batch,
-  contractor: payouts.contractor,
-  status: payouts.status,
-  address: payouts.address,
-  encryptedAmount: payouts.encryptedAmount,
-  txHash: payouts.txHash,
-  error: payouts.error,
-  createdAt: payouts.createdAt,
-  paidAt: payouts.paidAt,
+  ...columnsOf(payouts, payoutShape),
+  batchId: payouts.batch,
+  contractorId: payouts.contractor,
 }
 
-type PayoutRow = Pick<typeof payouts.$inferSelect, keyof typeof PAYOUT_COLUMNS>
+export const presentPayout = presentAs(payoutShape)
 
 const LIST = defineList(payouts, { ...PAYOUT_COLUMNS, sequence: payouts.sequence }, (organisation) =>
   eq(payouts.organisation, organisation),
@@ -121,21 +115,4 @@ function merge<Row extends Position & { id: string }>(rows: readonly Row[]): Row
   return [...new Map(rows.map((row) => [row.id, row])).values()].sort(
     (one, other) => other.createdAt.getTime() - one.createdAt.getTime() || other.sequence - one.sequence,
   )
-}
-
-/** Leaves out fields without a value. */
-export function presentPayout(row: PayoutRow): Payout {
-  const { id, batch, contractor, status, createdAt, address, txHash, error, encryptedAmount, paidAt } = row
-  return {
-    id,
-    batchId: batch,
-    contractorId: contractor,
-    status,
-    createdAt: createdAt.toISOString(),
-    ...(address !== null && { address }),
-    ...(txHash !== null && { txHash }),
-    ...(error !== null && { error }),
-    ...(encryptedAmount !== null && { encryptedAmount }),
-    ...(paidAt && { paidAt: paidAt.toISOString() }),
-  }
 }
