@@ -16,7 +16,7 @@ export type Row<Selected extends Columns> = {
 }
 
 /** Decodes the rows of a query with exactly these columns, in their order. drizzle looks up the decoder of each cell. */
-export function decoderOf<Selected extends Columns>(columns: Selected): (rows: unknown[][]) => Row<Selected>[] {
+function decoderOf<Selected extends Columns>(columns: Selected): (rows: unknown[][]) => Row<Selected>[] {
   const entries = Object.entries(columns)
   const decode = (cells: readonly unknown[]) => {
     const row: Record<string, unknown> = {}

@@ -179,7 +179,7 @@ export function emailOf(identity: Identity): string | undefined {
   return identity.kind === 'idp' && identity.email ? foldEmail(identity.email) : undefined
 }
 
-export const employerRequired = () => new Refusal('employer-required')
+const employerRequired = () => new Refusal('employer-required')
 
 /** @throws Refusal `employer-required` if the user does not have the employer's role */
 export function requireEmployer(user: User): Employer {

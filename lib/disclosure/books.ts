@@ -9,7 +9,7 @@ interface Evidence {
 }
 
 /** One of an account's two balances, as its events imply it. */
-export interface Pot extends Evidence {
+interface Pot extends Evidence {
   /** undefined while it is unknown */
   opening: Opening | undefined
   /** what it holds at least, in base units */
@@ -17,7 +17,7 @@ export interface Pot extends Evidence {
 }
 
 /** The balances of an account. */
-export interface Book {
+interface Book {
   spendable: Pot
   receiving: Pot
 }

@@ -2,7 +2,7 @@ import { Counter, collectDefaultMetrics, Histogram, type Metric, Registry } from
 import { perProcess } from './per-process.ts'
 
 /** A value of a family with its labels. `suffix` distinguishes the series of a histogram. */
-export interface Sample {
+interface Sample {
   labels: Readonly<Record<string, string>>
   value: number
   suffix?: '_bucket' | '_sum' | '_count'

@@ -17,7 +17,7 @@ export interface ReferenceString {
  */
 export type WatchWorker = (fail: (reason: string) => void) => { terminate(): Promise<void> }
 
-export interface BackendOptions {
+interface BackendOptions {
   referenceString: () => Promise<ReferenceString>
   threads: number
   /** A task that takes longer counts as hung. */
@@ -29,7 +29,7 @@ export interface BackendOptions {
 }
 
 /** What the provers use of bb.js, whose own types need those of Node. Keys are passed as its RawBuffer. */
-export interface HonkApi {
+interface HonkApi {
   getNumThreads(): Promise<number>
   acirGetCircuitSizes(acir: Uint8Array, recursive: boolean, honkRecursion: boolean): Promise<[number, number]>
   acirProveUltraKeccakHonk(acir: Uint8Array, witness: Uint8Array): Promise<Uint8Array>

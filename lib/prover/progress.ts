@@ -1,7 +1,7 @@
 import type { Prover } from '#lib/wallet/prover.ts'
 
 /** Estimates the time for the remaining proofs from those generated so far. */
-export interface ProofTimes {
+interface ProofTimes {
   /** Performs `work`, which generates a proof; the time it waits for an earlier one is not counted. */
   measure<Result>(work: () => Promise<Result>): Promise<Result>
   /** 'about 12 s left' for `count` proofs; undefined before the first one is generated */

@@ -21,7 +21,7 @@ import { validityLedgers } from './run-terms.ts'
 import { unsealPayout } from './sealing.ts'
 
 /** A line of a run with everything that the employer signed about it, and its amount (base units). */
-export interface RunLine {
+interface RunLine {
   signature: string
   manifest: Manifest
   line: ManifestPayout

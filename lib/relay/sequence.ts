@@ -98,7 +98,7 @@ function findKnownNumbers(db: Database, token: string) {
 }
 
 /** What a comparison with the ledger needs. No key: every process of the service compares. */
-export interface Comparing extends RelayStore {
+interface Comparing extends RelayStore {
   network: Network
   readAccount: ReadAccount
 }

@@ -18,7 +18,7 @@ const addressesOf = ({ payees }: Pick<BatchRequest, 'payees'>) =>
  * Requires that the payouts of a batch have the ids that were noted: an earlier one may have been paid.
  * @throws RunError `list-differs`
  */
-export function requireNoted(request: PaymentsRequest, payouts: readonly Payout[]): void {
+function requireNoted(request: PaymentsRequest, payouts: readonly Payout[]): void {
   const { notes, batch, assumesUnpaid } = request
   const addresses = addressesOf(request)
   const noted = notes.payouts()

@@ -75,7 +75,7 @@ const JOINERS = new RegExp(
 )
 
 /** Why a text is invalid. Zod issues carry it in `params.problem`. */
-export type TextProblem = 'required' | 'too-long' | 'control-characters' | 'invisible-characters' | 'secret-seed'
+type TextProblem = 'required' | 'too-long' | 'control-characters' | 'invisible-characters' | 'secret-seed'
 
 /** Why a value is not a text of at most `most` characters (code points), or undefined. */
 export function problemOf(text: unknown, most: number): TextProblem | undefined {

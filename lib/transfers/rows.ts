@@ -8,7 +8,7 @@ export type { Transfer } from '#drizzle/schema/transfers.ts'
 
 const { signed, sealedOpening: _, ...stateColumns } = getTableColumns(envelopes)
 /** Reads everything about an envelope but its XDR, which is large and only needed to submit it, and what is sealed. */
-export const ENVELOPE_STATE = { ...stateColumns, isSendable: sql<boolean>`${signed} is not null` }
+const ENVELOPE_STATE = { ...stateColumns, isSendable: sql<boolean>`${signed} is not null` }
 
 /** An envelope without its XDR. `isSendable`: the service has that, and may submit it. */
 export type Envelope = Omit<typeof envelopes.$inferSelect, 'signed' | 'sealedOpening'> & { isSendable: boolean }

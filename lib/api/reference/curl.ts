@@ -1,5 +1,5 @@
 /** A request as the reference composes it. */
-export interface ComposedRequest {
+interface ComposedRequest {
   method: string
   url: string
   /** the bearer token; empty for none */

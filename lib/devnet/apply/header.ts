@@ -7,7 +7,7 @@ import { BASE_FEE } from '../transaction/validity.ts'
  * The protocols whose numbers and headers the ledger can have; it runs transactions as in protocol 28. stellar-sdk 17 can't decode a
  * header of protocol 30, which adds close times in milliseconds (CAP-88).
  */
-export const PROTOCOLS = [28, 30] as const
+const PROTOCOLS = [28, 30] as const
 export type Protocol = (typeof PROTOCOLS)[number]
 
 /** total stroops: 100 billion XLM, initially all in the root account */

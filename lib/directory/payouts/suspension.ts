@@ -5,7 +5,7 @@ import type { Database } from '#lib/db/connection.ts'
 import { countPayouts, hasPayout, lockBatches } from '../batches/progress.ts'
 
 /** The error of a payout that may have been paid before a restore, in a payment that nothing shows any more. */
-export const RESTORED_WITHOUT_HISTORY = 'restored-without-history'
+const RESTORED_WITHOUT_HISTORY = 'restored-without-history'
 
 /**
  * Makes every payout that was created before this moment and was not paid `pending` with an error, because the ledger's history
