@@ -1,49 +1,17 @@
-import { type AnyColumn, type GetColumnData, is, type Query, SQL } from 'drizzle-orm'
 import { perProcess } from '#lib/observability/per-process.ts'
 import { inLine, openLine } from '#lib/turns/line.ts'
 import type { Database } from './connection.ts'
 import { readOnly } from './read-only.ts'
 
-/** Columns by name. An expression is returned as the driver decodes it. */
-export type Columns = Record<string, AnyColumn | SQL>
-
-export type Row<Selected extends Columns> = {
-  [Name in keyof Selected]: Selected[Name] extends AnyColumn
-    ? GetColumnData<Selected[Name]>
-    : Selected[Name] extends SQL<infer Value>
-      ? Value
-      : never
-}
-
-/** Decodes the rows of a query with exactly these columns, in their order. drizzle looks up the decoder of each cell. */
-function decoderOf<Selected extends Columns>(columns: Selected): (rows: unknown[][]) => Row<Selected>[] {
-  const entries = Object.entries(columns)
-  const decode = (cells: readonly unknown[]) => {
-    const row: Record<string, unknown> = {}
-    for (const [index, [field, column]] of entries.entries()) {
-      const cell = cells[index]
-      row[field] = cell === null || is(column, SQL) ? cell : column.mapFromDriverValue(cell)
-    }
-    return row as Row<Selected>
-  }
-  return (rows) => rows.map(decode)
-}
-
 /**
- * A query for many rows, which selects exactly `columns`, in their order. Only a few such queries run concurrently and the
- * others wait, so none may be part of a transaction, which would occupy a connection in the meantime. `execute` takes the
- * owner of the rows, and owners take turns.
+ * Reads many rows. Only a few such queries run concurrently and the others wait, so none may be part of a transaction, which
+ * would occupy a connection in the meantime. The owners of rows take turns.
  */
-export function rowsOf<Selected extends Columns>(
+export const readRows = <Rows>(
   db: Database,
-  columns: Selected,
-  query: { toSQL(): Query },
-): { execute(owner: string | undefined, values?: Record<string, unknown>): Promise<Row<Selected>[]> } {
-  type Prepared = { execute: Row<Selected>[]; all: never; values: never }
-  const decode = decoderOf(columns)
-  const prepared = readOnly(db)._.session.prepareQuery<Prepared>(query.toSQL(), undefined, undefined, true, decode)
-  return { execute: (owner, values) => inLine(listsLine(), owner, () => prepared.execute(values)) }
-}
+  owner: string | undefined,
+  read: (reader: Database) => Promise<Rows>,
+): Promise<Rows> => inLine(listsLine(), owner, () => read(readOnly(db)))
 
 /**
  * The maximum number of concurrent queries. Each uses a connection, and decoding its rows blocks the event loop for

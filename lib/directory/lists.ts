@@ -1,8 +1,7 @@
-import { and, eq, type Placeholder, type SQL, sql } from 'drizzle-orm'
+import { and, eq, type GetColumnData, type SQL } from 'drizzle-orm'
 import type { PgColumn, PgTable } from 'drizzle-orm/pg-core'
 import { z } from 'zod'
 import { organisations } from '#drizzle/schema/directory.ts'
-import { builtOnce } from '#lib/db/built-query.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { countUpTo, MAX_COUNTED } from '#lib/db/count.ts'
 import { byTime } from '#lib/db/keyset.ts'
@@ -16,7 +15,7 @@ import {
   rowsToRead,
 } from '#lib/db/paging.ts'
 import { readOnly } from '#lib/db/read-only.ts'
-import { type Row, rowsOf } from '#lib/db/rows.ts'
+import { readRows } from '#lib/db/rows.ts'
 
 /** The query of a list: page, status and a text `q`. `fields` names the fields that `q` is matched against. */
 export function listQuery<const Statuses extends readonly [string, ...string[]]>(statuses: Statuses, fields: string) {
@@ -36,6 +35,8 @@ export function listQuery<const Statuses extends readonly [string, ...string[]]>
 
 type ListColumns = Record<string, PgColumn> & Record<'createdAt' | 'sequence', PgColumn>
 
+type Row<Columns extends ListColumns> = { [Name in keyof Columns]: GetColumnData<Columns[Name]> }
+
 /**
  * Lists an organisation's records, newest first.
  * @param isOwn the condition for the records of an organisation
@@ -43,29 +44,23 @@ type ListColumns = Record<string, PgColumn> & Record<'createdAt' | 'sequence', P
 export function defineList<Columns extends ListColumns>(
   table: PgTable,
   columns: Columns,
-  isOwn: (organisation: string | Placeholder) => SQL | undefined,
+  isOwn: (organisation: string) => SQL | undefined,
 ) {
-  const select = (db: Database, condition: SQL | undefined, limit: number | Placeholder) =>
-    db
-      .select(columns as ListColumns)
-      .from(table)
-      .where(condition)
-      .orderBy(...newestFirst(columns))
-      .limit(limit)
-  const firstPage = builtOnce((db) => {
-    const query = select(db, isOwn(sql.placeholder('organisation')), sql.placeholder('limit'))
-    return rowsOf(db, columns, query)
-  })
-
-  /** Reads the records that match `condition`, after `page.after`. Owners take turns. */
+  /** Reads the records that match `condition`, after `page.after`. */
   const readWhere = (db: Database, owner: string | undefined, condition: SQL | undefined, page: PageRequest) =>
-    rowsOf(db, columns, select(db, and(condition, afterPosition(columns, page)), rowsToRead(page))).execute(owner)
+    readRows(db, owner, async (reader) => {
+      const rows = await reader
+        .select(columns as ListColumns)
+        .from(table)
+        .where(and(condition, afterPosition(columns, page)))
+        .orderBy(...newestFirst(columns))
+        .limit(rowsToRead(page))
+      return rows as Row<Columns>[]
+    })
 
-  /** Reads an organisation's records. The first page without a filter is the most frequent one, and is built once. */
+  /** Reads an organisation's records. */
   const readOwn = (db: Database, organisation: string, filter: SQL | undefined, page: PageRequest) =>
-    filter || page.after
-      ? readWhere(db, organisation, and(isOwn(organisation), filter), page)
-      : firstPage(db).execute(organisation, { organisation, limit: rowsToRead(page) })
+    readWhere(db, organisation, and(isOwn(organisation), filter), page)
 
   /**
    * A page of `readOwn`, with the total if the request asks for it and no more than MAX_COUNTED records match a filter.

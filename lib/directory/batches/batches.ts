@@ -7,7 +7,7 @@ import { transactFor } from '#lib/db/connection.ts'
 import { besidePlace, byTime, orderedBy } from '#lib/db/keyset.ts'
 import { statusesBefore } from '#lib/db/moves.ts'
 import { cutPage, type Page, type pageQuery, pageRequest, placeOf, rowsToRead } from '#lib/db/paging.ts'
-import { rowsOf } from '#lib/db/rows.ts'
+import { readRows } from '#lib/db/rows.ts'
 import { contains } from '#lib/db/search.ts'
 import { Refusal } from '#lib/refusal/refusal.ts'
 import { plainText } from '#lib/text/plain-text.ts'
@@ -86,8 +86,6 @@ export async function listBatches(
   return { items: items.map(presentBatch), ...page }
 }
 
-const ORDERED_COLUMNS = { ...PAYOUT_COLUMNS, sequence: payouts.sequence }
-
 /**
  * Returns a batch and a page of its payouts, in the order of their instructions.
  * @throws Refusal `batch-not-found`
@@ -102,13 +100,15 @@ export async function findBatch(
   const page = pageRequest(query)
   const order = { ...byTime(payouts), ascending: true }
   const isOnPage = and(eq(payouts.batch, id), besidePlace(order, page.after && placeOf(page.after)))
-  const select = db
-    .select(ORDERED_COLUMNS)
-    .from(payouts)
-    .where(isOnPage)
-    .orderBy(...orderedBy(order))
-    .limit(rowsToRead(page))
-  const { items, next } = cutPage(await rowsOf(db, ORDERED_COLUMNS, select).execute(employer.organisation), page)
+  const rows = await readRows(db, employer.organisation, (reader) =>
+    reader
+      .select({ ...PAYOUT_COLUMNS, sequence: payouts.sequence })
+      .from(payouts)
+      .where(isOnPage)
+      .orderBy(...orderedBy(order))
+      .limit(rowsToRead(page)),
+  )
+  const { items, next } = cutPage(rows, page)
   const { run } = batch
   return { batch: { ...presentBatch(batch), ...(run && { run }) }, payouts: { items: items.map(presentPayout), next } }
 }
