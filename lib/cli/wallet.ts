@@ -9,6 +9,7 @@ import { readBatch } from '#lib/sdk/payees.ts'
 import { PayrollError } from '#lib/sdk/payroll-client.ts'
 import { RunError } from '#lib/sdk/run-error.ts'
 import { sponsorCall } from '#lib/sdk/sponsored-call.ts'
+import { ledgerOf } from '#lib/stellar/events.ts'
 import { reachLedger } from '#lib/stellar/ledger-error.ts'
 import { formatUnits, parseUnits } from '#lib/text/money.ts'
 import { syncBalance } from '#lib/wallet/balance.ts'
@@ -108,7 +109,7 @@ const COMMANDS: Record<string, (given: Given) => Promise<string | Outcome>> = {
     return 'done'
   },
   transfer: (given) =>
-    spending(given, async (network, holder, payment) => {
+    spending(given, async (network, holder, payment, ledger) => {
       const { payout } = given
       if (payout === undefined) return (await buildTransfer(network, holder, payment)).signedXdr
       const batch = need(given, 'batch')
@@ -125,11 +126,14 @@ const COMMANDS: Record<string, (given: Given) => Promise<string | Outcome>> = {
           ...{ assumesUnpaid: given['assume-unpaid'] ?? false, say: printMessage },
         },
         found,
+        ledger,
       )
       return (await buildTransfer(network, holder, { ...payment, purpose: payout })).signedXdr
     }),
   withdraw: (given) =>
-    spending(given, async (network, ...of) => send(network, (await buildWithdraw(network, ...of)).signedXdr)),
+    spending(given, async (network, holder, payment) =>
+      send(network, (await buildWithdraw(network, holder, payment)).signedXdr),
+    ),
   disclose: async (given) => {
     const [hash, ...more] = given.hash ?? []
     if (more.length > 0) throw new Error('A request asks for one payment or for a total: give one --hash at most')
@@ -165,16 +169,17 @@ async function proving(given: Given, command: (network: ClientNetwork) => Promis
   }
 }
 
-/** Runs a command that pays from the balance of --secret. */
+/** Runs a command that pays from the balance of --secret, which is read through `ledger`. */
 function spending(
   given: Given,
-  command: (network: ClientNetwork, holder: Holder, payment: Payment) => Promise<string>,
+  command: (network: ClientNetwork, holder: Holder, payment: Payment, ledger: number) => Promise<string>,
 ): Promise<string> {
   const signer = signerOf(given)
   return proving(given, async (network) => {
     const holder = openHolder(signer, network.token)
-    const { spendable: opening } = await syncBalance(network, holder)
-    return await command(network, holder, { to: need(given, 'to'), amount: parseUnits(need(given, 'amount')), opening })
+    const { spendable: opening, cursor } = await syncBalance(network, holder)
+    const payment = { to: need(given, 'to'), amount: parseUnits(need(given, 'amount')), opening }
+    return await command(network, holder, payment, ledgerOf(cursor))
   })
 }
 

@@ -1,3 +1,4 @@
+import { ledgerOf } from '#lib/stellar/events.ts'
 import { syncBalance } from '#lib/wallet/balance.ts'
 import { buildMerge, proveTransferAhead, signSpending } from '#lib/wallet/calls.ts'
 import type { Opening } from '#lib/wallet/commitment.ts'
@@ -8,17 +9,18 @@ import { countedOf, makeReady, requireSame } from './batch-ready.ts'
 import type { BatchRequest } from './batch-request.ts'
 import { finish, owed, type PaidBatch } from './batch-result.ts'
 import { findPaidBefore, notePayouts, type PastPayments, requireNew } from './paid-payouts.ts'
-import { patiently, pause } from './patience.ts'
+import { isTransient, patiently, pause } from './patience.ts'
 import { type BatchState, type Payee, readBatch } from './payees.ts'
 import { PayrollError, take } from './payroll-client.ts'
 import { requireCovered } from './run-balance.ts'
-import { revokeOwn } from './run-delegations.ts'
+import { requireNoneOwn, revokeOwn } from './run-delegations.ts'
 import { RunError } from './run-error.ts'
 import { sponsorCall } from './sponsored-call.ts'
 import { inTurn } from './turns.ts'
 
 /** How many attempts may fail while the ledger shows no further payment. */
 const ATTEMPTS = 3
+const AGAIN_MS = 2_000
 
 /**
  * Pays a batch by the holder's own transfers, one after the other, whose fees the service pays: locks a draft, and proves each
@@ -39,6 +41,8 @@ export async function payBatch(request: BatchRequest): Promise<PaidBatch> {
     seen = before.paid.size
     if (failures === ATTEMPTS) throw problem
     say(`Trying again: ${problem.message}`)
+    // Nodes lag by seconds.
+    await pause(AGAIN_MS, request.signal)
   }
 }
 
@@ -56,7 +60,7 @@ interface Attempt {
 
 /**
  * Pays every unpaid payout. Balance and sequence number are read before the payments: an earlier transfer that is applied after that
- * changes both, and what is signed here is then void.
+ * changes both, and what is signed here is then void. The payments are read through the balance's ledger at least: nodes differ.
  */
 async function payUnpaid(request: BatchRequest): Promise<Attempt> {
   const { deployment, holder, client, batch, signal, progress, payees } = request
@@ -71,7 +75,9 @@ async function payUnpaid(request: BatchRequest): Promise<Attempt> {
   await untilDecided(request, read)
   const source = await patient(() => readSource(deployment, holder.signer, {}))
   const balance = await patient(() => syncBalance(deployment, holder))
-  const before = await patient(async () => findPaidBefore(request, countedOf(request, await read())))
+  const before = await patient(async () =>
+    findPaidBefore(request, countedOf(request, await read()), ledgerOf(balance.cursor)),
+  )
   const checked = async () => {
     const state = await read()
     // Also the payouts that have been added since: nothing is signed that was not checked and noted.
@@ -86,12 +92,12 @@ async function payUnpaid(request: BatchRequest): Promise<Attempt> {
   await patient(() => makeReady(request, (missing) => encryptAll(request, missing)))
   const lines = linesOf(request, before, await checked())
   let { spendable } = balance
-  if (spendable.value < lines.reduce((sum, { payee }) => sum + payee.amount, 0n)) {
-    const merge = await buildMerge(deployment, holder.signer, balance, { source })
-    await sponsorCall(client, merge.signedXdr, deployment.rpc)
-    spendable = merge.next ?? spendable
-  }
   try {
+    if (spendable.value < lines.reduce((sum, { payee }) => sum + payee.amount, 0n)) {
+      const merge = await buildMerge(deployment, holder.signer, balance, { source })
+      await sponsorCall(client, merge.signedXdr, deployment.rpc)
+      spendable = merge.next ?? spendable
+    }
     await payInOrder(request, lines, { source, spendable })
     return { before }
   } catch (error) {
@@ -176,7 +182,7 @@ const OVERTAKEN: ReadonlySet<string> = new Set([
 function isOvertaken(error: Error): boolean {
   if (error instanceof WalletError) return error.code === 'balance-changed' || error.code === 'would-fail'
   if (error instanceof RunError) return error.code === 'not-on-ledger'
-  if (!(error instanceof PayrollError)) return false
+  if (!(error instanceof PayrollError)) return isTransient(error)
   return OVERTAKEN.has(error.code) || ['busy', 'already-paid'].includes(String(error.details.reason))
 }
 
@@ -188,6 +194,7 @@ async function requireNoRun(request: BatchRequest): Promise<void> {
     throw new RunError('not-started', 'the relay is paying the batch: wait until its run has ended')
   }
   await revokeOwn(request)
+  await requireNoneOwn(request)
 }
 
 /** How long (ms) an earlier transfer may stay undecided: it is valid for at most 330 s. The pause between two readings. */

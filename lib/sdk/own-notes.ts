@@ -71,20 +71,37 @@ export interface NoteStore {
   append(lines: readonly string[]): void
 }
 
-/** Keeps the lines in a browser's storage: `storedNotes(localStorage)`. */
-export function storedNotes(
-  storage: { getItem(key: string): string | null; setItem(key: string, value: string): void },
-  key = 'confidential-payroll',
-): NoteStore {
-  let text: string | null = null
+/** The part of a browser's storage that is used. */
+interface NoteStorage {
+  readonly length: number
+  key(index: number): string | null
+  getItem(key: string): string | null
+  setItem(key: string, value: string): void
+}
+
+/**
+ * Keeps the lines in a browser's storage: `storedNotes(localStorage)`. Each addition has a separate entry, because a tab learns of
+ * another's a moment later, and would overwrite it.
+ */
+export function storedNotes(storage: NoteStorage, name = 'confidential-payroll'): NoteStore {
+  let present = ''
   let lines: readonly string[] = []
-  const read = () => {
-    const stored = storage.getItem(key)
-    if (stored !== text) lines = stored?.split('\n') ?? []
-    text = stored
-    return lines
+  let added = 0
+  return {
+    read: () => {
+      const keys = Array.from({ length: storage.length }, (_, index) => storage.key(index) ?? '')
+      const own = keys.filter((key) => key.startsWith(`${name} `)).toSorted()
+      if (own.join() === present) return lines
+      present = own.join()
+      lines = own.flatMap((key) => storage.getItem(key)?.split('\n') ?? [])
+      return lines
+    },
+    append: (more) => {
+      added += 1
+      const order = `${new Date().toISOString()} ${String(added).padStart(9, '0')}`
+      storage.setItem(`${name} ${order} ${crypto.randomUUID()}`, more.join('\n'))
+    },
   }
-  return { read, append: (added) => storage.setItem(key, [...read(), ...added].join('\n')) }
 }
 
 /** A line is the account, a word, fields without white space, and END: a line that a crash has cut short is ignored. */

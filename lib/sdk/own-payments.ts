@@ -28,6 +28,8 @@ export interface OwnPayments {
   payments: OwnPayment[]
   /** since when none is missing, ISO 8601; undefined if since the account's registration */
   completeFrom: string | undefined
+  /** the last ledger that the RPC had */
+  through: number
   /** the archives that old payments were read from: they could have omitted some */
   archives: string[]
   /** Reads amounts (base units) of some of them. Those that no source has the payload of are missing. */
@@ -48,7 +50,7 @@ export async function readOwnPayments(
   const { address, keys } = holder
   const source = { ...deployment, archives: deployment.archives ?? [] }
   // Events that the archives lack: then the history begins with the RPC's.
-  const { events, completeFrom } = await readHistory(source, address).catch((error: unknown) => {
+  const { events, completeFrom, through } = await readHistory(source, address).catch((error: unknown) => {
     if (!(error instanceof WalletError && error.code === 'history-incomplete')) throw error
     return readHistory({ ...source, archives: [] }, address)
   })
@@ -68,7 +70,13 @@ export async function readOwnPayments(
     return [{ transaction, date, to, spender, isFor }]
   })
   const archives = [...new Set(events.map((event) => event.source))].filter((name) => name !== RPC_SOURCE)
-  return { payments, completeFrom, archives, readAmounts: (some) => readAmounts(source, holder, events, some) }
+  return {
+    payments,
+    completeFrom,
+    through: through.ledger,
+    archives,
+    readAmounts: (some) => readAmounts(source, holder, events, some),
+  }
 }
 
 const EVER = { from: new Date(0).toISOString(), to: new Date(8.64e15).toISOString() }

@@ -1,3 +1,4 @@
+import { ledgerUnreachable } from '#lib/stellar/ledger-error.ts'
 import { WalletError } from '#lib/wallet/wallet-error.ts'
 import type { BatchRequest } from './batch-request.ts'
 import { type OwnPayment, type OwnPayments, readOwnPayments } from './own-payments.ts'
@@ -137,12 +138,17 @@ export async function findPaid(
  * The payouts that the notes or the ledger show as paid, before anything is sealed, delegated or signed for the others.
  * @throws RunError `list-differs` for a payout that has replaced a paid one; `payment-unknown` if the account has paid a payee of
  *   another payout for a purpose that is not known; WalletError `history-incomplete` if its history does not reach back far enough
- *   to tell; LedgerError
+ *   to tell; LedgerError, `unavailable` also from a node that has not reached `throughLedger`
  */
-export async function findPaidBefore(request: PaymentsRequest, payouts: readonly Payout[]): Promise<PastPayments> {
+export async function findPaidBefore(
+  request: PaymentsRequest,
+  payouts: readonly Payout[],
+  throughLedger = 0,
+): Promise<PastPayments> {
   const { deployment, holder, batch, payees, notes, assumesUnpaid, say } = request
   requireNoted(request, payouts)
   const history = await readOwnPayments(deployment, holder)
+  if (history.through < throughLedger) throw ledgerUnreachable()
   const since = notes
     .payouts()
     .map(({ at }) => at)
@@ -173,6 +179,8 @@ export async function findPaidBefore(request: PaymentsRequest, payouts: readonly
     if (own.some(({ id }) => paid.has(id))) continue
     const present = new Set(own.map(({ id }) => id))
     const ids = notedOf.get(address) ?? []
+    // When this payee's payout of this batch was first noted, every payment until then had been explained.
+    const checkedAt = ids.find((note) => note.batch === batch)?.at
     for (const payment of byPayee.get(address) ?? []) {
       if (counted.has(payment.transaction) || explained.has(payment.transaction)) continue
       const purpose = ids.find(({ payout }) => payment.isFor(payout))
@@ -187,7 +195,7 @@ export async function findPaidBefore(request: PaymentsRequest, payouts: readonly
           `transaction ${payment.transaction} of ${payment.date} has paid payout ${marked.id} with another amount than your list's: cancel the payout, and pay what is left in another batch`,
         )
       }
-      const isOlder = since !== undefined && Date.parse(payment.date) < Date.parse(since)
+      const isOlder = checkedAt !== undefined && Date.parse(payment.date) < Date.parse(checkedAt)
       if (purpose === undefined && !isOlder) unknown.push(payment)
     }
   }
@@ -225,8 +233,8 @@ function explain({ notes, assumesUnpaid, say }: PaymentsRequest, payments: reado
  * Requires a payout to be unpaid before its payee is paid by a transfer, and notes it.
  * @throws RunError `already-paid`, and the errors of `findPaidBefore`
  */
-export async function requireUnpaid(request: PaymentsRequest, payout: Payout): Promise<void> {
-  const { paid } = await findPaidBefore(request, [payout])
+export async function requireUnpaid(request: PaymentsRequest, payout: Payout, throughLedger?: number): Promise<void> {
+  const { paid } = await findPaidBefore(request, [payout], throughLedger)
   const transaction = paid.get(payout.id)
   if (transaction !== undefined) {
     throw new RunError('already-paid', `payout ${payout.id} was paid by transaction ${transaction}: nothing is signed`)

@@ -99,6 +99,17 @@ export async function revokeOwn(request: DelegationRequest, kept: ReadonlySet<st
   throw new RunError('channel-busy', `the delegation to ${left.channel} is not revoked, because another run may use it`)
 }
 
+/** Requires that the ledger shows no delegation that a run of this batch was signed over. @throws RunError `channel-busy` */
+export async function requireNoneOwn(request: DelegationRequest): Promise<void> {
+  for (const [channel, noted] of await readNoted(request)) {
+    if (!noted.some(({ batch }) => batch === request.batch)) continue
+    throw new RunError(
+      'channel-busy',
+      `the delegation to ${channel} could still pay this batch, and another batch needs it`,
+    )
+  }
+}
+
 /** Whether a run of another batch, which these notes do not have, is unfinished: it was started from another device. */
 async function hasForeignRun(request: DelegationRequest): Promise<boolean> {
   const { client, notes, batch } = request

@@ -3,7 +3,7 @@ import { signManifest } from '#lib/wallet/manifest.ts'
 import { signerOf } from '#lib/wallet/signer.ts'
 import { countedOf, makeReady, requireSame } from './batch-ready.ts'
 import { finish, owed, type PaidBatch } from './batch-result.ts'
-import { findPaidBefore, notePayouts, requireNew } from './paid-payouts.ts'
+import { findPaid, findPaidBefore, notePayouts, type PastPayments, requireNew } from './paid-payouts.ts'
 import { patiently } from './patience.ts'
 import { type BatchState, readBatch } from './payees.ts'
 import { PayrollError, take } from './payroll-client.ts'
@@ -35,7 +35,8 @@ export async function runBatch(request: RunRequest): Promise<PaidBatch> {
   const end = (failure?: RunError) =>
     finish(request, before, failure, request.revokes ? () => revokeOwn(request) : undefined)
   progress?.({ step: 'looking', done: 0, of })
-  const before = await patiently(async () => findPaidBefore(request, countedOf(request, await read())), { signal })
+  const look = () => patiently(async () => findPaidBefore(request, countedOf(request, await read())), { signal })
+  let before = await look()
   const present = await read()
   notePayouts(request, countedOf(request, present))
   if (present.status === 'draft')
@@ -54,7 +55,8 @@ export async function runBatch(request: RunRequest): Promise<PaidBatch> {
       return await end(isPaying ? await follow(request) : undefined)
     }
     if (known.length > 0) await cancelPaid(request, known)
-    else if (await patiently(() => start(request, unpaid), { signal })) break
+    else if (await patiently(() => start(request, before, unpaid), { signal })) break
+    else before = await look()
     if (attempt === STARTS) throw new RunError('not-started', 'the batch could not be started')
   }
   const failure = await follow(request)
@@ -82,7 +84,7 @@ async function cancelPaid(request: RunRequest, payouts: BatchState['payouts']): 
 }
 
 /** Starts the run, after seals and delegations are in place. False if something has changed in the meantime. */
-async function start(request: RunRequest, unpaid: BatchState['payouts']): Promise<boolean> {
+async function start(request: RunRequest, before: PastPayments, unpaid: BatchState['payouts']): Promise<boolean> {
   const { client, deployment, holder, batch, notes, say } = request
   const sealed = await recognize(request, unpaid)
   // While a run is unfinished, nothing may be sealed or delegated again: it needs both. The service says whether one is.
@@ -108,6 +110,8 @@ async function start(request: RunRequest, unpaid: BatchState['payouts']): Promis
       named: notes.delegations().flatMap((one) => (one.channel === channel ? [one.liveUntilLedger] : [])),
     })
   }
+  // A transfer of this account that was on its way may have paid one of them. A delegation that was made since has overtaken it.
+  if ((await findPaid(request, unpaid, before)).size > before.paid.size) return false
   say(`Starting the run of batch ${batch}`)
   return await tryStart(request, lines)
 }

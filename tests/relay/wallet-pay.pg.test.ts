@@ -159,3 +159,126 @@ test('ends between two transfers when it is aborted, and continues', async () =>
   expect(await payBatch(await requestOf(payroll))).toEqual(ALL)
   await expectPaid(payroll, before)
 })
+
+/** A service that shows payouts of the batch as unpaid, under other ids if it is told, and pays them without their payouts. */
+function forgetful({ batch }: Payroll, rename = (id: string) => id) {
+  return async (request: Request): Promise<Response> => {
+    if (isTransfer(request)) {
+      const { signedXDR } = (await request.clone().json()) as { signedXDR: string }
+      const { headers, method } = request
+      return await call(new Request(request.url, { method, headers, body: JSON.stringify({ signedXDR }) }))
+    }
+    const response = await call(request)
+    const { pathname } = new URL(request.url)
+    if (!response.ok || !pathname.endsWith(`/batches/${batch}`)) return response
+    const { payouts, ...rest } = (await response.json()) as { payouts: { id: string }[] }
+    const shown = payouts.map(({ id, ...payout }) => ({
+      ...payout,
+      id: rename(id),
+      status: 'ready',
+      txHash: undefined,
+    }))
+    return Response.json({ ...rest, status: 'ready', payouts: shown }, { headers: response.headers })
+  }
+}
+
+test('pays nothing again although one node of the RPC does not show the payment yet', async () => {
+  const payroll = await prepare()
+  const before = await receivedBy()
+  let withheld: Request | undefined
+  const withholding = async (request: Request) => {
+    if (!isTransfer(request)) return await call(request)
+    withheld = request
+    throw new Error('interrupted')
+  }
+  await expect(requestOf(payroll, withholding).then(payBatch)).rejects.toThrow('interrupted')
+  const { rpc } = service.ledger.network
+  const { sequence } = await rpc.getLatestLedger()
+  if (withheld) await call(withheld)
+  // The second reading of events is that of the payments: the first one was that of the balance.
+  let readings = 0
+  const getEvents = async (...given: Parameters<typeof rpc.getEvents>) => {
+    const page = await rpc.getEvents(...given)
+    readings += 1
+    if (readings !== 2) return page
+    return { ...page, events: page.events.filter(({ ledger }) => ledger <= sequence), latestLedger: sequence }
+  }
+  const request = await requestOf(payroll, forgetful(payroll))
+  const lagging = new Proxy(rpc, {
+    get: (target, name) => {
+      if (name === 'getEvents') return getEvents
+      const value: unknown = Reflect.get(target, name)
+      return typeof value === 'function' ? value.bind(target) : value
+    },
+  })
+  expect(await payBatch({ ...request, deployment: { ...request.deployment, rpc: lagging } })).toEqual(ALL)
+  expect(readings).toBeGreaterThan(2)
+  expect((await receivedBy()).map((received, index) => received - (before[index] ?? 0n))).toEqual(AMOUNTS)
+})
+
+test('asks what payments were for that a device without their notes finds, whatever else it has noted', async () => {
+  const payroll = await prepare()
+  const before = await receivedBy()
+  expect(await payBatch(await requestOf(payroll))).toEqual(ALL)
+  const names = new Map<string, string>()
+  const rename = (id: string) => {
+    const name = names.get(id) ?? crypto.randomUUID()
+    names.set(id, name)
+    return name
+  }
+  const request = await requestOf({ ...payroll, file: `${payroll.file}.other` }, forgetful(payroll, rename))
+  const { address } = payroll.employer
+  const [other, payout] = [crypto.randomUUID(), crypto.randomUUID()]
+  request.notes.addPayouts([{ batch: other, address, payout, at: new Date(Date.now() + 60_000).toISOString() }])
+  await expect(payBatch(request)).rejects.toMatchObject({ code: 'payment-unknown' })
+  expect((await receivedBy()).map((received, index) => received - (before[index] ?? 0n))).toEqual(AMOUNTS)
+})
+
+test('continues after an interruption of its merge, which is applied later', async () => {
+  const payroll = await prepareDifferently()
+  const before = await receivedBy()
+  const isCall = ({ method, url }: Request) => method === 'POST' && url.endsWith('/calls')
+  let withheld: Request | undefined
+  const withholding = async (request: Request) => {
+    if (!isCall(request)) return await call(request)
+    withheld = request
+    throw new Error('interrupted')
+  }
+  await expect(requestOf(payroll, withholding).then(payBatch)).rejects.toThrow('interrupted')
+  const releasing = async (request: Request) => {
+    const first = isCall(request) ? withheld : undefined
+    if (first) withheld = undefined
+    if (first) await call(first)
+    return await call(request)
+  }
+  expect(await payBatch(await requestOf(payroll, releasing))).toEqual(ALL)
+  await expectPaid(payroll, before, 100_0000000n - 5n)
+})
+
+test('pays nothing while an escrow of its own run is open that another batch is said to need', async () => {
+  const payroll = await prepare()
+  const before = await receivedBy()
+  const starting = async (one: Request) => {
+    if (one.method === 'POST' && one.url.endsWith('/run')) throw new Error('interrupted')
+    return await call(one)
+  }
+  const started = await requestOf(payroll, starting)
+  await expect(runBatch(started)).rejects.toThrow('interrupted')
+  const { body } = await service.ask('POST', '/batches', {
+    session: payroll.employer.session,
+    body: { name: 'earlier' },
+  })
+  const earlier = String(body.id)
+  const lying = async (one: Request) => {
+    const response = await call(one)
+    if (!one.url.endsWith(`/${earlier}/status`)) return response
+    return Response.json({ ...(await response.json()), run: { status: 'running' } })
+  }
+  // The earlier batch noted the escrows first.
+  const request = await requestOf({ ...payroll, file: `${payroll.file}.other` }, lying)
+  for (const batch of [earlier, payroll.batch]) {
+    for (const one of started.notes.delegations()) request.notes.addDelegation({ ...one, batch })
+  }
+  await expect(payBatch(request)).rejects.toMatchObject({ code: 'channel-busy' })
+  expect(await receivedBy()).toEqual(before)
+})

@@ -100,14 +100,40 @@ test('parses and writes the notes of a batch once, not once per payout', () => {
   expect(counts).toEqual({ written: 1, parsed: 1_000 })
 })
 
-test('keeps notes in the storage of a browser, also those that another tab adds', () => {
-  const content = new Map<string, string>()
-  const storage = {
-    getItem: (key: string) => content.get(key) ?? null,
-    setItem: (key: string, value: string) => void content.set(key, value),
+/** The storage of a browser: each process has a copy, and learns of others' changes a moment later. */
+function openTabs() {
+  const disk = new Map<string, string>()
+  const open = () => {
+    const copy = new Map(disk)
+    const storage = {
+      get length() {
+        return copy.size
+      },
+      key: (index: number) => [...copy.keys()][index] ?? null,
+      getItem: (key: string) => copy.get(key) ?? null,
+      setItem: (key: string, value: string) => {
+        copy.set(key, value)
+        disk.set(key, value)
+      },
+    }
+    const learn = () => {
+      for (const [key, value] of disk) copy.set(key, value)
+    }
+    return { notes: openNotes(holder('employer'), storedNotes(storage)), learn }
   }
-  const [tab, other] = [storedNotes(storage), storedNotes(storage)].map((store) => openNotes(holder('employer'), store))
-  tab?.addPayouts([PAYOUT])
-  other?.addPayouts([{ ...PAYOUT, payout: 'q' }])
-  expect(tab?.payouts().map(({ payout }) => payout)).toEqual(['p', 'q'])
+  return { open }
+}
+
+test('keeps notes in the storage of a browser, also those that two tabs add at once', () => {
+  const { open } = openTabs()
+  const [tab, other] = [open(), open()]
+  tab.notes.addPayouts([PAYOUT])
+  other.notes.addPayouts([{ ...PAYOUT, payout: 'q' }])
+  tab.notes.addPayee('ada', 'GA')
+  tab.notes.addPayee('ada', 'GB')
+  for (const { learn } of [tab, other]) learn()
+  for (const { notes } of [tab, other, open()]) {
+    expect(notes.payouts().map(({ payout }) => payout)).toEqual(['p', 'q'])
+    expect(notes.addressOf('ada')).toBe('GB')
+  }
 })
