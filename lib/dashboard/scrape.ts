@@ -3,10 +3,9 @@ import { readPresent } from '#lib/db/clock.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { readOnly } from '#lib/db/read-only.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
-import { exposeMetrics, type Family } from '#lib/observability/metrics.ts'
+import { exposeMetrics, type Family, gauge } from '#lib/observability/metrics.ts'
 import type { Sponsor } from '#lib/transfers/sponsor.ts'
-import { archiveFamilies } from './archive-metrics.ts'
-import { type LedgerReader, ledgerFamilies } from './ledger-metrics.ts'
+import { archiveFamilies, type LedgerReader, ledgerFamilies } from './ledger-metrics.ts'
 import { stateFamilies } from './state-metrics.ts'
 import { storedFamilies } from './stored-metrics.ts'
 
@@ -32,16 +31,12 @@ export async function scrape({ database, network, sponsor, archive, now }: Metri
     sponsor ? attempt(async () => balanceFamilies(sponsor, await sponsor.readBalance())) : [],
     archive ? attempt(() => archiveFamilies(archive)) : [],
   ])
-  const up = [
-    { labels: { part: 'database' }, value: stored ? 1 : 0 },
-    { labels: { part: 'ledger' }, value: ledger && balance ? 1 : 0 },
-  ]
-  const reached: Family = {
-    name: 'payroll_up',
-    help: 'Whether a source of these metrics can be reached.',
-    type: 'gauge',
-    samples: up,
-  }
+  const reached = gauge('payroll_up', 'Whether a source of these metrics can be reached.', {
+    part: [
+      ['database', stored ? 1 : 0],
+      ['ledger', ledger && balance ? 1 : 0],
+    ],
+  })
   return await exposeMetrics([reached, ...(stored ?? []), ...(ledger ?? []), ...(balance ?? []), ...(archived ?? [])])
 }
 
@@ -55,19 +50,12 @@ async function attempt(read: () => Promise<Family[]>): Promise<Family[] | undefi
 }
 
 function balanceFamilies({ keypair, limits }: NonNullable<MetricSources['sponsor']>, available: bigint): Family[] {
-  const labels = { sponsor: keypair.publicKey() }
   return [
-    {
-      name: 'payroll_sponsor_balance_stroops',
-      help: 'The available balance of the sponsor, including the bids of open transfers.',
-      type: 'gauge',
-      samples: [{ labels, value: Number(available) }],
-    },
-    {
-      name: 'payroll_sponsor_day_limit_stroops',
-      help: 'The daily budget of the sponsor.',
-      type: 'gauge',
-      samples: [{ labels: {}, value: Number(limits.dailyBudget) }],
-    },
+    gauge(
+      'payroll_sponsor_balance_stroops',
+      'The available balance of the sponsor, including the bids of open transfers.',
+      { sponsor: [[keypair.publicKey(), Number(available)]] },
+    ),
+    gauge('payroll_sponsor_day_limit_stroops', 'The daily budget of the sponsor.', Number(limits.dailyBudget)),
   ]
 }

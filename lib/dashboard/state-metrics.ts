@@ -2,7 +2,7 @@ import { count, eq, inArray, isNotNull, ne, sql } from 'drizzle-orm'
 import { BATCH_STATUSES, batches, PAYOUT_STATUSES, payouts } from '#drizzle/schema/directory.ts'
 import { paymentStops, relayJobs } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
-import type { Family } from '#lib/observability/metrics.ts'
+import { type Family, gauge } from '#lib/observability/metrics.ts'
 import { listMovingBatches } from './batches.ts'
 import { CHANNEL_STATES, channelState, listChannels } from './channels.ts'
 import { JOB_PROGRESSED_AT } from './jobs.ts'
@@ -30,46 +30,29 @@ export async function stateFamilies(db: Database, now: Date): Promise<Family[]> 
   ])
   const ofChannels = [...Map.groupBy(channels, channelState)].map(([state, own]) => ({ state, count: own.length }))
   return [
-    family(
-      'payroll_batches',
-      'Batches that are not completed, by state.',
-      'state',
-      filled(UNFINISHED_BATCHES, ofBatches),
-    ),
-    family(
+    gauge('payroll_batches', 'Batches that are not completed, by state.', filled(UNFINISHED_BATCHES, ofBatches)),
+    gauge(
       'payroll_payouts',
       'Payouts that are neither paid nor canceled, by state.',
-      'state',
       filled(UNFINISHED_PAYOUTS, ofPayouts),
     ),
-    {
-      name: 'payroll_payments_stopped',
-      help: 'Tokens whose payments are stopped until the channels are reconciled with the ledger.',
-      type: 'gauge',
-      samples: [{ labels: {}, value: stops }],
-    },
-    family('payroll_channels', 'Channels of the relays, by state.', 'state', filled(CHANNEL_STATES, ofChannels)),
-    family(
+    gauge(
+      'payroll_payments_stopped',
+      'Tokens whose payments are stopped until the channels are reconciled with the ledger.',
+      stops,
+    ),
+    gauge('payroll_channels', 'Channels of the relays, by state.', filled(CHANNEL_STATES, ofChannels)),
+    gauge(
       'payroll_oldest_open_seconds',
       'Age of the oldest open transfer, and the longest time that a batch and a job have made no progress; 0 without any.',
-      'of',
-      ages,
+      { of: ages },
     ),
   ]
 }
 
 /** A state without records is 0: a missing series would silently resolve its alerts. */
 function filled(states: readonly string[], rows: readonly { state: string; count: number }[]) {
-  return states.map((state) => [state, rows.find((row) => row.state === state)?.count ?? 0] as const)
-}
-
-function family(metric: string, help: string, label: string, values: readonly (readonly [string, number])[]): Family {
-  return {
-    name: metric,
-    help,
-    type: 'gauge',
-    samples: values.map(([name, value]) => ({ labels: { [label]: name }, value })),
-  }
+  return { state: states.map((state) => [state, rows.find((row) => row.state === state)?.count ?? 0] as const) }
 }
 
 async function readAges(db: Database, now: Date): Promise<[of: string, seconds: number][]> {

@@ -16,6 +16,21 @@ export interface Family {
   samples: readonly Sample[]
 }
 
+/** The value of a family without labels, or its values for each value of one label. */
+type Values = number | Readonly<Record<string, readonly (readonly [value: string, of: number])[]>>
+
+const family =
+  (type: Family['type']) =>
+  (name: string, help: string, values: Values): Family => ({ name, help, type, samples: samplesOf(values) })
+
+export const [gauge, counter] = [family('gauge'), family('counter')]
+
+function samplesOf(values: Values): Sample[] {
+  if (typeof values === 'number') return [{ labels: {}, value: values }]
+  const [[label, rows] = ['', []]] = Object.entries(values)
+  return rows.map(([of, value]) => ({ labels: { [label]: of }, value }))
+}
+
 export const METRICS_TYPE = Registry.PROMETHEUS_CONTENT_TYPE
 
 /**

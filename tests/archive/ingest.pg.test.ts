@@ -7,7 +7,7 @@ import { type Archive, openArchive, readTokenEvents } from '#lib/archive/history
 import { FOREIGN, foreignSince, isForeignNetwork } from '#lib/archive/identity.ts'
 import { ingest, ingestSoon } from '#lib/archive/ingest.ts'
 import { covers } from '#lib/archive/ranges.ts'
-import { archiveFamilies } from '#lib/dashboard/archive-metrics.ts'
+import { archiveFamilies } from '#lib/dashboard/ledger-metrics.ts'
 import { perProcess } from '#lib/observability/per-process.ts'
 import { lockPayments } from '#lib/transfers/stop.ts'
 import { accountAt, CONTRACTS } from '../support/event-rpc.ts'
