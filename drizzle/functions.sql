@@ -38,17 +38,6 @@ BEGIN
 END
 $$;--> statement-breakpoint
 CREATE TRIGGER "contractors_removed" AFTER UPDATE OF "deleted_at" ON "contractors" FOR EACH ROW WHEN (OLD."deleted_at" IS NULL AND NEW."deleted_at" IS NOT NULL) EXECUTE FUNCTION "count_removed_contractor"();--> statement-breakpoint
-CREATE SEQUENCE "transfer_settlements";--> statement-breakpoint
-CREATE FUNCTION "number_settlement"() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-	-- The transaction gets its id before the number: a roll-up that waits for all earlier ids misses no number.
-	PERFORM pg_current_xact_id();
-	NEW."settlement" := nextval('transfer_settlements');
-	RETURN NEW;
-END
-$$;--> statement-breakpoint
-CREATE TRIGGER "transfers_settled" BEFORE INSERT OR UPDATE OF "status" ON "transfers" FOR EACH ROW WHEN (NEW."status" <> 'open' AND NEW."settlement" IS NULL) EXECUTE FUNCTION "number_settlement"();
---> statement-breakpoint
 CREATE FUNCTION "note_channel_problem"() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
 	IF NEW."problem" IS NULL THEN

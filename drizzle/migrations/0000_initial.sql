@@ -113,6 +113,22 @@ CREATE TABLE "chores" (
 	"after" bigint DEFAULT 0 NOT NULL
 );
 --> statement-breakpoint
+CREATE TABLE "refusal_counts" (
+	"reason" text PRIMARY KEY NOT NULL,
+	"count" bigint NOT NULL
+);
+--> statement-breakpoint
+CREATE TABLE "settlement_counts" (
+	"hour" text NOT NULL,
+	"status" text NOT NULL,
+	"sponsor" text NOT NULL,
+	"below" integer NOT NULL,
+	"count" bigint NOT NULL,
+	"milliseconds" bigint NOT NULL,
+	"fees" bigint NOT NULL,
+	CONSTRAINT "settlement_counts_hour_status_sponsor_below_pk" PRIMARY KEY("hour","status","sponsor","below")
+);
+--> statement-breakpoint
 CREATE TABLE "batches" (
 	"id" uuid PRIMARY KEY DEFAULT gen_random_uuid() NOT NULL,
 	"sequence" bigint GENERATED ALWAYS AS IDENTITY (sequence name "batches_sequence_seq" INCREMENT BY 1 MINVALUE 1 MAXVALUE 9223372036854775807 START WITH 1 CACHE 1),
@@ -288,29 +304,6 @@ CREATE TABLE "relay_lines" (
 	CONSTRAINT "relay_lines_paid" CHECK ("relay_lines"."outcome" is distinct from 'paid' or "relay_lines"."hash" is not null)
 );
 --> statement-breakpoint
-CREATE TABLE "refusal_counts" (
-	"reason" text PRIMARY KEY NOT NULL,
-	"count" bigint NOT NULL
-);
---> statement-breakpoint
-CREATE TABLE "rollups" (
-	"name" text PRIMARY KEY NOT NULL,
-	"after" bigint DEFAULT 0 NOT NULL,
-	"bound" bigint DEFAULT 0 NOT NULL,
-	"bound_xid" bigint DEFAULT 0 NOT NULL
-);
---> statement-breakpoint
-CREATE TABLE "settlement_counts" (
-	"hour" text NOT NULL,
-	"status" text NOT NULL,
-	"sponsor" text NOT NULL,
-	"bucket" integer NOT NULL,
-	"count" bigint NOT NULL,
-	"milliseconds" bigint NOT NULL,
-	"fees" bigint NOT NULL,
-	CONSTRAINT "settlement_counts_hour_status_sponsor_bucket_pk" PRIMARY KEY("hour","status","sponsor","bucket")
-);
---> statement-breakpoint
 CREATE TABLE "envelopes" (
 	"inner_hash" text PRIMARY KEY NOT NULL,
 	"outer_hash" text,
@@ -375,7 +368,6 @@ CREATE TABLE "transfers" (
 	"fee_charged" bigint,
 	"created_at" timestamp (3) with time zone DEFAULT now() NOT NULL,
 	"settled_at" timestamp (3) with time zone,
-	"settlement" bigint,
 	CONSTRAINT "transfers_status" CHECK ("transfers"."status" in ('open', 'succeeded', 'failed', 'expired', 'unknown')),
 	CONSTRAINT "transfers_kind" CHECK ("transfers"."kind" in ('transfer', 'register', 'merge', 'set_spender', 'revoke_spender', 'delegated', 'deposit')),
 	CONSTRAINT "transfers_owner" CHECK (("transfers"."kind" = 'delegated') = ("transfers"."owner" is not null)),
@@ -494,7 +486,6 @@ CREATE UNIQUE INDEX "transfers_one_of_payout" ON "transfers" USING btree ("payou
 CREATE INDEX "transfers_line" ON "transfers" USING btree ("line_job","line_position") WHERE "transfers"."line_job" is not null;--> statement-breakpoint
 CREATE UNIQUE INDEX "transfers_one_of_line" ON "transfers" USING btree ("line_job","line_position") WHERE "transfers"."line_job" is not null and "transfers"."status" in ('open', 'succeeded', 'unknown');--> statement-breakpoint
 CREATE INDEX "transfers_found_for" ON "transfers" USING btree ("found_for") WHERE "transfers"."found_for" is not null;--> statement-breakpoint
-CREATE INDEX "transfers_settlement" ON "transfers" USING btree ("settlement") WHERE "transfers"."settlement" is not null;--> statement-breakpoint
 CREATE INDEX "transfers_newest" ON "transfers" USING btree ("created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST);--> statement-breakpoint
 CREATE INDEX "transfers_newest_failed" ON "transfers" USING btree ("created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST,"result_code","contract_error") WHERE "transfers"."status" in ('failed', 'expired', 'unknown');--> statement-breakpoint
 CREATE INDEX "transfers_newest_of_organisation" ON "transfers" USING btree ("organisation","created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST);--> statement-breakpoint
@@ -539,17 +530,6 @@ BEGIN
 END
 $$;--> statement-breakpoint
 CREATE TRIGGER "contractors_removed" AFTER UPDATE OF "deleted_at" ON "contractors" FOR EACH ROW WHEN (OLD."deleted_at" IS NULL AND NEW."deleted_at" IS NOT NULL) EXECUTE FUNCTION "count_removed_contractor"();--> statement-breakpoint
-CREATE SEQUENCE "transfer_settlements";--> statement-breakpoint
-CREATE FUNCTION "number_settlement"() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-	-- The transaction gets its id before the number: a roll-up that waits for all earlier ids misses no number.
-	PERFORM pg_current_xact_id();
-	NEW."settlement" := nextval('transfer_settlements');
-	RETURN NEW;
-END
-$$;--> statement-breakpoint
-CREATE TRIGGER "transfers_settled" BEFORE INSERT OR UPDATE OF "status" ON "transfers" FOR EACH ROW WHEN (NEW."status" <> 'open' AND NEW."settlement" IS NULL) EXECUTE FUNCTION "number_settlement"();
---> statement-breakpoint
 CREATE FUNCTION "note_channel_problem"() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
 	IF NEW."problem" IS NULL THEN

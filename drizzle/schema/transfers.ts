@@ -112,8 +112,6 @@ export const transfers = pgTable(
     feeCharged: stroops('fee_charged'),
     createdAt: instant('created_at').notNull().defaultNow(),
     settledAt: instant('settled_at'),
-    /** the order in which transfers were settled, numbered by a trigger (functions.sql); null while it is open */
-    settlement: bigint('settlement', { mode: 'number' }),
   },
   (table) => [
     check('transfers_status', oneOf(table.status, TRANSFER_STATUSES)),
@@ -149,7 +147,6 @@ export const transfers = pgTable(
       .on(table.lineJob, table.linePosition)
       .where(sql`${table.lineJob} is not null and ${table.status} in ('open', 'succeeded', 'unknown')`),
     index('transfers_found_for').on(table.foundFor).where(sql`${table.foundFor} is not null`),
-    index('transfers_settlement').on(table.settlement).where(sql`${table.settlement} is not null`),
     index('transfers_newest').on(...newest(table)),
     // Includes the columns of the filter by reason, so that it skips other failures without reading their rows.
     index('transfers_newest_failed')

@@ -31,8 +31,7 @@ const sweptShape = z.object({
   lines: swept('lines of jobs that waited for a day, and failed'),
   channels: swept('channels of the relays compared with the ledger'),
   challenges: swept('used challenges deleted'),
-  refusals: swept('refusal counts deleted after 30 days'),
-  rollups: swept('settlements and audit entries added to the counts'),
+  counts: swept('counts of refusals and of settled transfers deleted after 30 and 32 days'),
   tables: swept('tables of the embedded database analyzed'),
 }) satisfies z.ZodType<ChoreReport>
 
@@ -124,13 +123,12 @@ export const SERVICE_OPERATIONS = inGroup('Service', [
       example: {
         transfers: 0,
         envelopes: 0,
-        rollups: 0,
         contractors: 2,
         archive: 8,
         lines: 0,
         channels: 3,
         challenges: 14,
-        refusals: 3,
+        counts: 3,
         tables: 0,
       },
     },

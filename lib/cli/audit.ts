@@ -1,5 +1,4 @@
 import { ConfigurationError, environment } from '#lib/config/environment.ts'
-import { rollUp } from '#lib/dashboard/rollups.ts'
 import { dropAudit, exportAudit } from '#lib/db/audit-export.ts'
 import { openStore } from '#lib/db/connection.ts'
 import { innermostReason } from '#lib/db/errors.ts'
@@ -46,13 +45,8 @@ await runCommand({
       const { count, last } = await exportAudit(db, { before, path: given.out })
       print(`${count} entries written to ${given.out}`)
       if (!given.drop || count === 0) return
-      // An entry is deleted only after the roll-up has counted it.
-      while ((await rollUp(db, new Date())) > 0);
       const dropped = await dropAudit(db, { before, last, actor: 'command line', now: new Date() })
       print(`${dropped} entries deleted`)
-      if (dropped < count) {
-        print('Transactions that are still open hold back the rest. Run the command again with another file.')
-      }
     } finally {
       await store.close()
     }

@@ -1,9 +1,10 @@
-import { and, eq, gte, lt, notInArray, sql } from 'drizzle-orm'
+import { and, eq, gte, lt, ne, notInArray, sql } from 'drizzle-orm'
+import { settlementCounts } from '#drizzle/schema/counts.ts'
 import { identities, organisations } from '#drizzle/schema/directory.ts'
 import { quotas, sponsorFloats } from '#drizzle/schema/transfers.ts'
 import type { Database } from '#lib/db/connection.ts'
+import { EVER, hourOf } from '#lib/transfers/counts.ts'
 import { CALLS, EVERYBODY, quotaDay } from '#lib/transfers/quota.ts'
-import { countSettlements } from './settlements.ts'
 import { transferRows } from './transfer-rows.ts'
 
 /** An account's use of its daily quota, in stroops and transfers. */
@@ -77,15 +78,15 @@ export async function readSpending(db: Database, sponsor: string, now: Date): Pr
 async function readSpent(db: Database, sponsor: string, now: Date): Promise<Pick<Spending, 'spentInDay' | 'hours'>> {
   const since = new Date(now.getTime() - DAY_MS)
   const whole = new Date(Math.ceil(since.getTime() / HOUR_MS) * HOUR_MS)
-  const settled = await countSettlements(db, whole)
+  const { hour, fees, sponsor: payer } = settlementCounts
   const { createdAt, feeCharged } = transferRows
   const [counted, [first]] = await Promise.all([
     db
-      .select({ hour: settled.hour, stroops: sql<string>`sum(${settled.fees})::text` })
-      .from(settled)
-      .where(eq(settled.sponsor, sponsor))
-      .groupBy(settled.hour)
-      .orderBy(settled.hour),
+      .select({ hour, stroops: sql<string>`sum(${fees})::text` })
+      .from(settlementCounts)
+      .where(and(gte(hour, hourOf(whole)), ne(hour, EVER), eq(payer, sponsor)))
+      .groupBy(hour)
+      .orderBy(hour),
     db
       .select({ stroops: sql<string>`coalesce(sum(${feeCharged}), 0)::text` })
       .from(transferRows)

@@ -1,74 +1,51 @@
-import { and, count, eq, gt, inArray, or, sql } from 'drizzle-orm'
-import { unionAll } from 'drizzle-orm/pg-core'
-import { auditLog } from '#drizzle/schema/audit.ts'
+import { and, count, eq, inArray, or } from 'drizzle-orm'
+import { refusalCounts, settlementCounts } from '#drizzle/schema/counts.ts'
 import { relayJobs, relayLines } from '#drizzle/schema/relay.ts'
-import { refusalCounts, rollups } from '#drizzle/schema/rollups.ts'
 import { quotas, sponsorFloats } from '#drizzle/schema/transfers.ts'
 import type { Database } from '#lib/db/connection.ts'
-import type { Family } from '#lib/observability/metrics.ts'
+import { counter, type Family, gauge } from '#lib/observability/metrics.ts'
+import { EVER, isCounted, type SECONDS } from '#lib/transfers/counts.ts'
 import { IS_OPEN_LINE } from '#lib/transfers/line.ts'
 import { EVERYBODY, quotaDay } from '#lib/transfers/quota.ts'
 import { LINE_STATE } from './line-state.ts'
-import { isCounted } from './rollups.ts'
-import { type Bucket, countBelow, countSettlements } from './settlements.ts'
 import { transferRows } from './transfer-rows.ts'
 
-const SETTLEMENT_BOUNDS = [1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60, 120, 330] as const
+const BOUNDS = [1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60, 120, 330] as const satisfies (typeof SECONDS)[number][]
 
 /** Reads the metrics that come from the database: they are the same on every instance and survive restarts. */
 export async function storedFamilies(db: Database, now: Date): Promise<Family[]> {
-  return [
-    ...(await transferFamilies(db)),
-    await refusalFamily(db),
-    ...(await quotaFamilies(db, now)),
-    ...(await jobFamilies(db)),
-  ]
+  return [...(await transferFamilies(db)), ...(await quotaFamilies(db, now)), ...(await jobFamilies(db))]
 }
+
+type Settled = typeof settlementCounts.$inferSelect
 
 async function transferFamilies(db: Database): Promise<Family[]> {
-  const settled = await countSettlements(db, undefined)
-  const decided = await db
-    .select({
-      status: settled.status,
-      bucket: settled.bucket,
-      count: sql`sum(${settled.count})`.mapWith(Number),
-      milliseconds: sql`sum(${settled.milliseconds})`.mapWith(Number),
-    })
-    .from(settled)
-    .groupBy(settled.status, settled.bucket)
-  const [open] = await db
-    .select({ count: count() })
-    .from(transferRows)
-    .where(and(eq(transferRows.status, 'open'), isCounted))
+  const settled = await db.select().from(settlementCounts).where(eq(settlementCounts.hour, EVER))
+  const open = await db.$count(transferRows, and(eq(transferRows.status, 'open'), isCounted))
+  const refused = await db.select().from(refusalCounts)
+  const ofStatus = Map.groupBy(settled, ({ status }) => status)
   return [
-    {
-      name: 'payroll_transfers_total',
-      help: 'Decided sponsored transfers, by outcome.',
-      type: 'counter',
-      samples: [...Map.groupBy(decided, ({ status }) => status)].map(([status, rows]) => ({
-        labels: { status },
-        value: sumOf(rows, 'count'),
-      })),
-    },
-    {
-      name: 'payroll_transfers_open',
-      help: 'Undecided sponsored transfers.',
-      type: 'gauge',
-      samples: [{ labels: { status: 'open' }, value: open?.count ?? 0 }],
-    },
-    settlementFamily(decided.filter(({ status }) => status === 'succeeded')),
+    counter('payroll_transfers_total', 'Decided sponsored transfers, by outcome.', {
+      status: [...ofStatus].map(([status, rows]) => [status, sumOf(rows, 'count')]),
+    }),
+    gauge('payroll_transfers_open', 'Undecided sponsored transfers.', { status: [['open', open]] }),
+    settlementFamily(ofStatus.get('succeeded') ?? []),
+    counter('payroll_refusals_total', 'Transfers that the sponsor refused, by reason.', {
+      reason: refused.map((row) => [row.reason, row.count]),
+    }),
   ]
 }
 
-const sumOf = (rows: readonly Bucket[], of: 'count' | 'milliseconds') => rows.reduce((sum, row) => sum + row[of], 0)
+const sumOf = (rows: readonly Settled[], of: 'count' | 'milliseconds') => rows.reduce((sum, row) => sum + row[of], 0)
 
 /** The buckets of a histogram are cumulative. */
-function settlementFamily(succeeded: readonly Bucket[]): Family {
-  const all = sumOf(succeeded, 'count')
-  const below = countBelow(succeeded, SETTLEMENT_BOUNDS)
-  const buckets = [...SETTLEMENT_BOUNDS, '+Inf'].map((bound, index) => ({
-    labels: { le: String(bound) },
-    value: below[index] ?? all,
+function settlementFamily(succeeded: readonly Settled[]): Family {
+  const buckets = [...BOUNDS, Number.POSITIVE_INFINITY].map((bound) => ({
+    labels: { le: bound === Number.POSITIVE_INFINITY ? '+Inf' : String(bound) },
+    value: sumOf(
+      succeeded.filter(({ below }) => below <= bound * 1000),
+      'count',
+    ),
     suffix: '_bucket' as const,
   }))
   return {
@@ -78,38 +55,8 @@ function settlementFamily(succeeded: readonly Bucket[]): Family {
     samples: [
       ...buckets,
       { labels: {}, value: sumOf(succeeded, 'milliseconds') / 1000, suffix: '_sum' },
-      { labels: {}, value: all, suffix: '_count' },
+      { labels: {}, value: sumOf(succeeded, 'count'), suffix: '_count' },
     ],
-  }
-}
-
-/** The counts, and the entries that the roll-up has not reached. */
-async function refusalFamily(db: Database): Promise<Family> {
-  const isOfRefusals = eq(rollups.name, 'refusals')
-  const [row] = await db.select({ after: rollups.after }).from(rollups).where(isOfRefusals)
-  const after = sql`coalesce((select ${rollups.after} from ${rollups} where ${isOfRefusals}), 0)`
-  const rolledUp = db.select({ reason: refusalCounts.reason, count: refusalCounts.count }).from(refusalCounts)
-  const fresh = db
-    .select({ reason: sql<string>`${auditLog.detail} ->> 'reason'`.as('reason'), count: count() })
-    .from(auditLog)
-    .where(
-      and(
-        eq(auditLog.action, 'transfer.refused'),
-        gt(auditLog.sequence, row?.after ?? 0),
-        gt(auditLog.sequence, after),
-      ),
-    )
-    .groupBy(sql`reason`)
-  const all = unionAll(rolledUp, fresh).as('refused')
-  const rows = await db
-    .select({ reason: all.reason, value: sql`sum(${all.count})`.mapWith(Number) })
-    .from(all)
-    .groupBy(all.reason)
-  return {
-    name: 'payroll_refusals_total',
-    help: 'Transfers that the sponsor refused, by reason.',
-    type: 'counter',
-    samples: rows.map(({ reason, value }) => ({ labels: { reason }, value })),
   }
 }
 
@@ -117,30 +64,18 @@ async function quotaFamilies(db: Database, now: Date): Promise<Family[]> {
   const [today] = await db
     .select({ held: quotas.held, used: quotas.used, count: quotas.count })
     .from(quotas)
-    .where(sql`${quotas.account} = ${EVERYBODY} and ${quotas.day} = ${quotaDay(now)}`)
-  const floats = await db.select({ sponsor: sponsorFloats.sponsor, held: sponsorFloats.held }).from(sponsorFloats)
+    .where(and(eq(quotas.account, EVERYBODY), eq(quotas.day, quotaDay(now))))
+  const floats = await db.select().from(sponsorFloats)
   return [
-    {
-      name: 'payroll_sponsor_day_stroops',
-      help: 'Use of the daily budget today (UTC): charged, and reserved for open transfers.',
-      type: 'gauge',
-      samples: [
-        { labels: { state: 'used' }, value: Number(today?.used ?? 0n) },
-        { labels: { state: 'held' }, value: Number(today?.held ?? 0n) },
-      ],
-    },
-    {
-      name: 'payroll_sponsor_day_transfers',
-      help: 'Transfers that count towards the quotas today (UTC).',
-      type: 'gauge',
-      samples: [{ labels: {}, value: today?.count ?? 0 }],
-    },
-    {
-      name: 'payroll_sponsor_held_stroops',
-      help: 'Bids of open transfers, which the network may still charge.',
-      type: 'gauge',
-      samples: floats.map(({ sponsor, held }) => ({ labels: { sponsor }, value: Number(held) })),
-    },
+    gauge(
+      'payroll_sponsor_day_stroops',
+      'Use of the daily budget today (UTC): charged, and reserved for open transfers.',
+      { state: (['used', 'held'] as const).map((state) => [state, Number(today?.[state] ?? 0n)]) },
+    ),
+    gauge('payroll_sponsor_day_transfers', 'Transfers that count towards the quotas today (UTC).', today?.count ?? 0),
+    gauge('payroll_sponsor_held_stroops', 'Bids of open transfers, which the network may still charge.', {
+      sponsor: floats.map(({ sponsor, held }) => [sponsor, Number(held)]),
+    }),
   ]
 }
 
@@ -150,23 +85,16 @@ async function jobFamilies(db: Database): Promise<Family[]> {
     .from(relayJobs)
     .where(inArray(relayJobs.status, ['running', 'failed']))
     .groupBy(relayJobs.status)
-  const items = await db
+  const lines = await db
     .select({ state: LINE_STATE, value: count() })
     .from(relayLines)
     .where(or(IS_OPEN_LINE, inArray(relayLines.outcome, ['failed', 'unknown'])))
     .groupBy(LINE_STATE)
+  const byState = (rows: readonly { state: string; value: number }[]) => ({
+    state: rows.map(({ state, value }) => [state, value] as const),
+  })
   return [
-    {
-      name: 'payroll_jobs',
-      help: 'Relay jobs that are running or have failed, by state.',
-      type: 'gauge',
-      samples: jobs.map(({ state, value }) => ({ labels: { state }, value })),
-    },
-    {
-      name: 'payroll_job_lines',
-      help: 'Lines of relay jobs that are neither paid nor canceled, by state.',
-      type: 'gauge',
-      samples: items.map(({ state, value }) => ({ labels: { state }, value })),
-    },
+    gauge('payroll_jobs', 'Relay jobs that are running or have failed, by state.', byState(jobs)),
+    gauge('payroll_job_lines', 'Lines of relay jobs that are neither paid nor canceled, by state.', byState(lines)),
   ]
 }

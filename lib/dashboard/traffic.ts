@@ -1,7 +1,7 @@
-import { and, count, eq, gte, sql } from 'drizzle-orm'
+import { and, count, eq, gte, ne, sql } from 'drizzle-orm'
+import { settlementCounts } from '#drizzle/schema/counts.ts'
 import type { Database } from '#lib/db/connection.ts'
-import { hourOf, isCounted } from './rollups.ts'
-import { type Bucket, countSettlements, percentileOf } from './settlements.ts'
+import { EVER, hourOf, isCounted } from '#lib/transfers/counts.ts'
 import { TRANSFER_VIEWS, transferRows } from './transfer-rows.ts'
 
 /** The ranges of the charts, each in parts of equal length. Days start at midnight UTC. */
@@ -42,52 +42,67 @@ export async function readTraffic(db: Database, now: Date, range: Range = '24h')
     (_, position) => new Date((current - parts + 1 + position) * seconds * 1000),
   )
   const [since = now] = starts
-  const settled = await countSettlements(db, since)
   const keyLength = range === '24h' ? 13 : 10
-  const part = sql<string>`left(${settled.hour}, ${sql.raw(String(keyLength))})`
+  const { hour, status, below } = settlementCounts
+  const part = sql<string>`left(${hour}, ${sql.raw(String(keyLength))})`
   const recordedAt = sql`date_trunc('hour', ${transferRows.createdAt} at time zone 'UTC')`
-  const [counts, open] = await Promise.all([
+  const [settled, open] = await Promise.all([
     db
       .select({
-        hour: part.as('part'),
-        status: settled.status,
-        bucket: settled.bucket,
-        count: sql`sum(${settled.count})`.mapWith(Number),
-        milliseconds: sql`sum(${settled.milliseconds})`.mapWith(Number),
+        part: part.as('part'),
+        status,
+        below,
+        count: sql`sum(${settlementCounts.count})`.mapWith(Number),
+        milliseconds: sql`sum(${settlementCounts.milliseconds})`.mapWith(Number),
       })
-      .from(settled)
-      .groupBy(sql`part`, settled.status, settled.bucket),
+      .from(settlementCounts)
+      .where(and(gte(hour, hourOf(since)), ne(hour, EVER)))
+      .groupBy(sql`part`, status, below)
+      .orderBy(below),
     db
       .select({ hour: sql<string>`to_char(${recordedAt}, 'YYYY-MM-DD"T"HH24')`, count: count() })
       .from(transferRows)
       .where(and(eq(transferRows.status, 'open'), isCounted, gte(transferRows.createdAt, since)))
       .groupBy(recordedAt),
   ])
-  const partOf = ({ hour }: { hour: string }) => hour.slice(0, keyLength)
-  const [countsOf, openOf] = [Map.groupBy(counts, partOf), Map.groupBy(open, partOf)]
   return {
     range,
     parts: starts.map((at) => {
       const key = hourOf(at).slice(0, keyLength)
-      const own = countsOf.get(key) ?? []
+      const own = settled.filter((row) => row.part === key)
       return {
         at,
         succeeded: sumOf(own, 'succeeded'),
         failed: sumOf(own, 'failed'),
-        open: (openOf.get(key) ?? []).reduce((sum, row) => sum + row.count, 0),
-        medianSeconds: percentileOf(succeededOf(own), 0.5),
+        open: open.reduce((sum, row) => sum + (row.hour.startsWith(key) ? row.count : 0), 0),
+        medianSeconds: percentileOf(own, 0.5),
       }
     }),
-    medianSeconds: percentileOf(succeededOf(counts), 0.5),
-    slowSeconds: percentileOf(succeededOf(counts), 0.95),
+    medianSeconds: percentileOf(settled, 0.5),
+    slowSeconds: percentileOf(settled, 0.95),
   }
 }
 
-type Counted = Bucket & { status: string }
-
-const succeededOf = (rows: readonly Counted[]) => rows.filter(({ status }) => status === 'succeeded')
+/** The transfers with one status whose times are in one bucket. */
+type Counted = Pick<typeof settlementCounts.$inferSelect, 'status' | 'below' | 'count' | 'milliseconds'>
 
 function sumOf(rows: readonly Counted[], view: keyof typeof TRANSFER_VIEWS): number {
   const statuses: readonly string[] = TRANSFER_VIEWS[view]
   return rows.reduce((sum, row) => sum + (statuses.includes(row.status) ? row.count : 0), 0)
+}
+
+/**
+ * A percentile of the times of succeeded transfers, in seconds: the mean of the bucket that contains it. Undefined without
+ * any.
+ * @param rows in the order of their buckets
+ */
+function percentileOf(rows: readonly Counted[], share: number): number | undefined {
+  const succeeded = rows.filter(({ status }) => status === 'succeeded')
+  let left = Math.max(1, Math.ceil(sumOf(succeeded, 'succeeded') * share))
+  for (const bucket of Map.groupBy(succeeded, ({ below }) => below).values()) {
+    const count = sumOf(bucket, 'succeeded')
+    left -= count
+    if (left <= 0) return bucket.reduce((sum, { milliseconds }) => sum + milliseconds, 0) / 1000 / count
+  }
+  return undefined
 }

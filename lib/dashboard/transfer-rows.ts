@@ -2,7 +2,7 @@ import { and, eq, ne, not, type SQL, sql } from 'drizzle-orm'
 import type { AnyPgColumn } from 'drizzle-orm/pg-core'
 import { payouts } from '#drizzle/schema/directory.ts'
 import { envelopes, type TransferKind, type TransferStatus, transfers } from '#drizzle/schema/transfers.ts'
-import { isOwnCall } from './rollups.ts'
+import { isOwnCall } from '#lib/transfers/counts.ts'
 
 export const transferRows = transfers
 

@@ -1,7 +1,6 @@
 import { open } from 'node:fs/promises'
-import { and, asc, eq, gt, inArray, lt, lte, sql } from 'drizzle-orm'
+import { and, asc, gt, inArray, lt, lte, sql } from 'drizzle-orm'
 import { auditLog } from '#drizzle/schema/audit.ts'
-import { rollups } from '#drizzle/schema/rollups.ts'
 import { recordAudit } from './audit-log.ts'
 import { firstBeyond } from './audit-sequence.ts'
 import { type Database, transact } from './connection.ts'
@@ -52,17 +51,15 @@ export async function exportAudit(
 }
 
 /**
- * Deletes the exported entries that the roll-up of refusals has passed. Each part is recorded in the SQL transaction
- * that deletes it. Only the owner of the table can do this: it turns off the trigger that refuses deletions, inside
- * transactions that lock the table.
+ * Deletes the exported entries. Each part is recorded in the SQL transaction that deletes it. Only the owner of the table
+ * can do this: it turns off the trigger that refuses deletions, inside transactions that lock the table.
  * @param last the sequence of the last exported entry
  */
 export async function dropAudit(
   db: Database,
   { before, last, actor, now }: { before: Date; last: number; actor: string; now: Date },
 ): Promise<number> {
-  const [counted] = await db.select({ after: rollups.after }).from(rollups).where(eq(rollups.name, 'refusals'))
-  const isExported = and(lt(auditLog.at, before), lte(auditLog.sequence, Math.min(last, counted?.after ?? 0)))
+  const isExported = and(lt(auditLog.at, before), lte(auditLog.sequence, last))
   let count = 0
   for (;;) {
     const deleted = await transact(db, async (tx) => {

@@ -3,13 +3,13 @@ import { chores } from '#drizzle/schema/chores.ts'
 import { ingest, ROUND_MS } from '#lib/archive/ingest.ts'
 import { hasClosed } from '#lib/archive/source.ts'
 import { purgeUsedChallenges } from '#lib/auth/sep10/claim.ts'
-import { rollUp } from '#lib/dashboard/rollups.ts'
 import { analyzeGrownTables } from '#lib/db/statistics.ts'
 import { sweepRegistrations } from '#lib/directory/contractors/activation.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
 import { endOverdueLines } from '#lib/relay/chores.ts'
 import { compareSequences } from '#lib/relay/sequence.ts'
 import { adoptTransfers } from '#lib/transfers/adoption.ts'
+import { expireCounts } from '#lib/transfers/counts.ts'
 import { eraseOldEnvelopes } from '#lib/transfers/erasure.ts'
 import { purgeRefusals } from '#lib/transfers/refusals.ts'
 import { directoryContext, type Service } from './services.ts'
@@ -30,8 +30,8 @@ const CHORES = {
   lines: async ({ database, network, settings: { token }, now }) =>
     token ? await endOverdueLines({ database, token, now, hasClosed: (ledger) => hasClosed(network, ledger) }) : 0,
   challenges: async ({ database, now }) => await purgeUsedChallenges(await database(), now()),
-  refusals: async ({ database, now }) => await purgeRefusals(await database(), now()),
-  rollups: async ({ database, now }) => await rollUp(await database(), now()),
+  counts: async ({ database, now }) =>
+    (await purgeRefusals(await database(), now())) + (await expireCounts(await database(), now())),
   tables: async ({ database }) => (await analyzeGrownTables(await database())).length,
   archive: async ({ archive }) => (archive ? await ingest(archive, { maxMs: ROUND_MS }) : 0),
 } satisfies Record<string, (service: Service) => Promise<number>>
@@ -50,13 +50,12 @@ export const SHARED: ReadonlySet<Chore> = new Set([
   'lines',
   'channels',
   'challenges',
-  'refusals',
-  'rollups',
+  'counts',
   'archive',
 ])
 
 /** Chores whose rounds are limited, and that resolve to 0 once nothing is left to do. */
-const REPEATABLE: ReadonlySet<Chore> = new Set(['envelopes', 'challenges', 'refusals', 'rollups'])
+const REPEATABLE: ReadonlySet<Chore> = new Set(['envelopes', 'challenges', 'counts'])
 
 /** A round looks up some of the waiting contractors, and the next round continues after them. */
 async function sweepContractors(service: Service): Promise<number> {

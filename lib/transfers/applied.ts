@@ -2,6 +2,7 @@ import { eq } from 'drizzle-orm'
 import { type Transfer, transfers } from '#drizzle/schema/transfers.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
 import { noteFoundPayment } from '#lib/directory/payouts/cancellation.ts'
+import { countSettled } from './counts.ts'
 import type { LedgerRecord } from './decide.ts'
 import { endOfSecond, linkEarlierPayout, linkPayout, payoutUnfit } from './payout-link.ts'
 import { charge, claimOf, quotaDay } from './quota.ts'
@@ -88,6 +89,7 @@ async function settleApplied(tx: Database, proposal: Found, record: LedgerRecord
   await settleOwners(tx, linked, now)
   await terms.onFound?.(tx, linked.payout !== null || linked.foundFor !== null)
   if (sponsor !== null) await charge(tx, claimOf(linked, linked.kind === 'delegated' ? 0 : 1), feeCharged)
+  await countSettled(tx, linked)
   return true
 }
 

@@ -1,5 +1,6 @@
 import { and, eq, isNull, lt, sql } from 'drizzle-orm'
 import { refusals } from '#drizzle/schema/audit.ts'
+import { refusalCounts } from '#drizzle/schema/counts.ts'
 import { contractors } from '#drizzle/schema/directory.ts'
 import { recordAudit } from '#lib/db/audit-log.ts'
 import { type Database, transactFor } from '#lib/db/connection.ts'
@@ -43,10 +44,17 @@ export async function noteRefusal(
         // The contractor that a refused transfer was to pay, if it belongs to the organisation.
         detail: { reason, ...payee },
       })
+      await countRefusal(tx, reason)
     })
   } catch (error) {
     log('error', 'audit', { hash, failure: describeFailure(error) })
   }
+}
+
+/** Counts an entry of the audit log for the metrics, in the SQL transaction that writes it. */
+export async function countRefusal(tx: Database, reason: string): Promise<void> {
+  await tx.execute(sql`INSERT INTO ${refusalCounts} AS counts (reason, count) VALUES (${reason}, 1)
+      ON CONFLICT (reason) DO UPDATE SET count = counts.count + 1`)
 }
 
 /** How long counts of refusals are kept (days); their rows in the audit log stay, and how many a round deletes at most. */

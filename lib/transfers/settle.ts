@@ -8,6 +8,7 @@ import { statusesBefore } from '#lib/db/moves.ts'
 import { countPayouts, hasPayout, lockBatches, PAYOUT_MOVES } from '#lib/directory/batches/progress.ts'
 import { reopenPayout } from '#lib/directory/payouts/reopening.ts'
 import { removeSeals } from '#lib/directory/payouts/seals.ts'
+import { countSettled } from './counts.ts'
 import type { Decision } from './decide.ts'
 import { settleJob, settleLine } from './line.ts'
 import { claimOf, release } from './quota.ts'
@@ -53,6 +54,7 @@ export function settle(
       const isUnsent = transfer.status === 'expired' && competing.every(({ firstSentAt }) => firstSentAt === null)
       await release(tx, claimOf(transfer, isCounted && isUnsent ? 1 : 0), charged)
     }
+    await countSettled(tx, transfer)
     return transfer
   })
 }

@@ -5,7 +5,6 @@ import { Client } from 'pg'
 import { composeOperator, mintOperatorSession } from '#lib/auth/operator.ts'
 import { mintSession } from '#lib/auth/session.ts'
 import { startServing } from '#lib/cli/process/serve.ts'
-import { rollUp } from '#lib/dashboard/rollups.ts'
 import { openStore } from '#lib/db/connection.ts'
 import { type FilledRecords, fillDatabase } from '../support/filled-database.ts'
 import { measureChores, type Surroundings, startSurroundings } from './scale-chores.ts'
@@ -82,9 +81,8 @@ async function fill(
   const url = serverUrl.replace(/\/[^/]*$/, `/${name}`)
   const store = openStore({ url })
   const began = performance.now()
-  const db = await store.database()
+  await store.database()
   const records = await fillDatabase(url, { payouts, token, relayKey })
-  while ((await rollUp(db, new Date())) > 0);
   await store.close()
   console.log(`${payouts} payouts filled in ${((performance.now() - began) / 1000).toFixed(0)} s: ${await sizeOf(url)}`)
   const base = `http://127.0.0.1:${port}`

@@ -30,7 +30,6 @@ import { listOverdueTransfers } from '#lib/dashboard/overdue-transfers.ts'
 import { readAttention, readAttentionOf } from '#lib/dashboard/overview.ts'
 import { listPayouts, PAYOUT_FILTERS } from '#lib/dashboard/payouts.ts'
 import { readPulse } from '#lib/dashboard/pulse.ts'
-import { rollUp } from '#lib/dashboard/rollups.ts'
 import { listStalledBatches } from '#lib/dashboard/stalled-batches.ts'
 import { readTraffic } from '#lib/dashboard/traffic.ts'
 import { TRANSFER_FILTERS } from '#lib/dashboard/transfer-filters.ts'
@@ -242,9 +241,6 @@ test('reads traffic for 24 hours or 30 days, and counts an expired transfer as f
   )
   await insertRows(db, { transfers: deposits })
   expect(await readTraffic(db, NOW, '24h')).toEqual(day)
-  // The chart is the same once the transfers are rolled up.
-  expect(await rollUp(db, NOW)).toBeGreaterThan(0)
-  expect([await readTraffic(db, NOW, '24h'), await readTraffic(db, NOW, '30d')]).toEqual([day, month])
   const nothing = await readTraffic(db, new Date('2030-01-01T00:00:00Z'))
   expect([nothing.medianSeconds, nothing.parts.every(({ succeeded }) => succeeded === 0)]).toEqual([undefined, true])
 })

@@ -8,7 +8,6 @@ import { mintOperatorSession } from '#lib/auth/operator.ts'
 import { publicHalf } from '#lib/config/relay-key.ts'
 import { AUDIT_FILTERS, listAudit } from '#lib/dashboard/audit.ts'
 import { readFilters } from '#lib/dashboard/filters.ts'
-import { rollUp } from '#lib/dashboard/rollups.ts'
 import { MAX_HITS, searchRecords } from '#lib/dashboard/search.ts'
 import { inviteToken } from '#lib/directory/contractors/invite-token.ts'
 import { endLine } from '#lib/relay/chores.ts'
@@ -58,8 +57,6 @@ beforeAll(async () => {
   const { secret } = service.running.settings.invites
   const invite = inviteToken(secret, { contractor: String(invited.body.id), version: 1 })
   records = { ...filledRecords, token, invite, prefix: filledRecords.organisation.slice(0, 8) }
-  const filled = await database.store.database()
-  while ((await rollUp(filled, new Date())) > 0);
   await explainAll(database.url)
   const db = await service.running.database()
   collected = collectPlans((db as unknown as { $client: Pool }).$client)

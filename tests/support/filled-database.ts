@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { StrKey } from '@stellar/stellar-sdk'
 import { Client } from 'pg'
 import { archivedEvents } from './filled-archive.ts'
+import { settledCounts } from './filled-counts.ts'
 import { CHANNELS, largeOrganisation } from './filled-organisation.ts'
 import { channelsAndRun } from './filled-relay.ts'
 
@@ -144,6 +145,7 @@ function* statements({ payouts, token, relayKey }: FillOptions): Generator<strin
   const largest = Math.min(MAX_CONTRACTORS, Math.ceil(payouts / 6))
   yield* largeOrganisation(largest)
   yield* channelsAndRun({ payouts: largest, token, relayKey })
+  yield* settledCounts
   yield* archivedEvents(token, Math.ceil(payouts / 5))
   yield `INSERT INTO refusals (account, hour, reason, count, last_hash, last_at)
     SELECT pg_temp.address('refused', r), to_char(at, 'YYYY-MM-DD"T"HH24'), 'quota-transfers', 2, pg_temp.hash('refused', r), at

@@ -19,7 +19,7 @@ export async function readQuotas(db: Database): Promise<Record<string, Balance |
  * The differences between the quotas and the sums of the transfers, on one snapshot: held and float are the open bids,
  * used is the charged amount, or the whole bid for an unknown outcome, and count is everything recorded, except for a
  * relay's lines that expired without ever being submitted. A run counts with all its lines, and once it has ended with those
- * that were submitted, however many transfers a line took.
+ * that were submitted, however many transfers a line took. The counts of settled transfers agree with the rows, too.
  */
 export async function findDiscrepancies(db: Database): Promise<unknown[]> {
   const result = await db.execute(sql`
@@ -43,12 +43,24 @@ export async function findDiscrepancies(db: Database): Promise<unknown[]> {
       FROM days GROUP BY account, day
     ), open_bids AS (
       SELECT sponsor, sum(bid) AS held FROM transfers WHERE status = 'open' AND sponsor IS NOT NULL GROUP BY sponsor
+    ), settled AS (
+      SELECT to_char(created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24') AS hour, status, coalesce(sponsor, '') AS sponsor,
+        greatest(0, extract(epoch FROM settled_at - created_at) * 1000)::bigint AS milliseconds, coalesce(fee_charged, 0) AS fees
+      FROM transfers WHERE status <> 'open' AND kind <> 'deposit' AND (sponsor IS NOT NULL OR kind NOT IN ('register', 'merge'))
+    ), settlements AS (
+      SELECT coalesce(hour, 'ever') AS hour, status, sponsor, (count(*), sum(milliseconds), sum(fees))::text AS counted
+      FROM settled GROUP BY GROUPING SETS ((hour, status, sponsor), (status, sponsor))
+    ), counts AS (
+      SELECT hour, status, sponsor, (sum(count), sum(milliseconds), sum(fees))::text AS counted
+      FROM settlement_counts GROUP BY hour, status, sponsor
     )
     SELECT account, day FROM sums FULL JOIN quotas USING (account, day)
     WHERE coalesce(sums.held, 0) <> coalesce(quotas.held, 0) OR coalesce(sums.used, 0) <> coalesce(quotas.used, 0)
       OR coalesce(sums.count, 0) <> coalesce(quotas.count, 0)
     UNION ALL SELECT sponsor, 'float' FROM open_bids FULL JOIN sponsor_floats USING (sponsor)
-    WHERE coalesce(open_bids.held, 0) <> coalesce(sponsor_floats.held, 0)`)
+    WHERE coalesce(open_bids.held, 0) <> coalesce(sponsor_floats.held, 0)
+    UNION ALL SELECT hour, status || ' ' || sponsor FROM settlements FULL JOIN counts USING (hour, status, sponsor)
+    WHERE settlements.counted IS DISTINCT FROM counts.counted`)
   return (result as { rows: unknown[] }).rows
 }
 
@@ -59,5 +71,5 @@ export async function chargeQuota(db: Database, account: string, count: number):
 
 /** Leaves no transfer and no quota behind. */
 export async function clear(db: Database): Promise<void> {
-  await db.execute(sql`TRUNCATE transfers, envelopes, quotas, sponsor_floats`)
+  await db.execute(sql`TRUNCATE transfers, envelopes, quotas, sponsor_floats, settlement_counts`)
 }

@@ -1,6 +1,7 @@
-import { recordAudit } from '#lib/db/audit-log.ts'
+import { type AuditEntry, recordAudit } from '#lib/db/audit-log.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { quotaDay, release, reserve } from '#lib/transfers/quota.ts'
+import { countRefusal } from '#lib/transfers/refusals.ts'
 import { inviteEvents } from './invites.ts'
 import { BID, type Records, type SeededTransfer } from './records.ts'
 import { envelopeRow, insertRows } from './rows.ts'
@@ -16,10 +17,25 @@ export async function insertRecords(tx: Database, records: Records, now: Date): 
   // The audit log is read in the order of its inserts.
   const entries = [...Map.groupBy(records.diary, ({ at }) => at.getTime())].map(([time, group]) => {
     const at = new Date(time)
-    return { at, write: (db: Database) => recordAudit(db, at, ...group.map(({ entry }) => entry)) }
+    return {
+      at,
+      write: (db: Database) =>
+        writeEntries(
+          db,
+          at,
+          group.map(({ entry }) => entry),
+        ),
+    }
   })
   const events = [...entries, ...records.invites.flatMap(inviteEvents)]
   for (const { write } of events.toSorted((one, other) => one.at.getTime() - other.at.getTime())) await write(tx)
+}
+
+async function writeEntries(tx: Database, at: Date, entries: readonly AuditEntry[]): Promise<void> {
+  await recordAudit(tx, at, ...entries)
+  for (const { action, detail } of entries) {
+    if (action === 'transfer.refused') await countRefusal(tx, String(detail?.reason))
+  }
 }
 
 /** The maxTime of open transfers is this far ahead. No ledger has them, so they would otherwise expire. */

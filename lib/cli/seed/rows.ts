@@ -5,6 +5,7 @@ import { envelopes, transfers } from '#drizzle/schema/transfers.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { partsOf } from '#lib/db/parts.ts'
 import { foldEmail } from '#lib/text/email.ts'
+import { countSettled } from '#lib/transfers/counts.ts'
 
 type Organisation = typeof organisations.$inferInsert
 type Identity = typeof identities.$inferInsert
@@ -129,7 +130,7 @@ export interface Rows {
   envelopes?: readonly Envelope[]
 }
 
-/** Inserts rows, referenced tables first. */
+/** Inserts rows, referenced tables first, and counts the settled transfers. */
 export async function insertRows(db: Database, rows: Rows): Promise<void> {
   for (const part of partsOf(rows.organisations ?? [])) await db.insert(organisations).values(part)
   for (const part of partsOf(rows.identities ?? [])) await db.insert(identities).values(part)
@@ -138,6 +139,8 @@ export async function insertRows(db: Database, rows: Rows): Promise<void> {
   for (const part of partsOf(rows.payouts ?? [])) await db.insert(payouts).values(part)
   for (const part of partsOf(rows.jobs ?? [])) await db.insert(relayJobs).values(part)
   for (const part of partsOf(rows.items ?? [])) await db.insert(relayLines).values(part)
-  for (const part of partsOf(rows.transfers ?? [])) await db.insert(transfers).values(part)
+  for (const part of partsOf(rows.transfers ?? [])) {
+    await countSettled(db, ...(await db.insert(transfers).values(part).returning()))
+  }
   for (const part of partsOf(rows.envelopes ?? [])) await db.insert(envelopes).values(part)
 }

@@ -34,9 +34,9 @@ export const PAYOUT_MOVES = {
  * A batch whose row this SQL transaction has locked.
  *
  * To avoid deadlocks, every SQL transaction that moves payouts takes its locks in this order, and several of a kind by
- * id: the stop of payments, transfer, line, contractor, batch, payout, job, channel, the account's quota, the daily budget, float. A payout moves only under the
- * lock of its batch. A payment that was found on the ledger is the exception: its payout is claimed before it is settled,
- * which locks the contractor after the batch. `transact` retries a deadlock.
+ * id: the stop of payments, transfer, line, contractor, batch, payout, job, channel, the account's quota, the daily budget, float,
+ * counts of settled transfers. A payout moves only under the lock of its batch. A payment that was found on the ledger is the
+ * exception: its payout is claimed before it is settled, which locks the contractor after the batch. `transact` retries a deadlock.
  */
 interface LockedBatch {
   id: string

@@ -1,0 +1,68 @@
+import { and, inArray, isNull, lt, ne, not, type SQL, sql } from 'drizzle-orm'
+import { settlementCounts } from '#drizzle/schema/counts.ts'
+import { type Transfer, type TransferKind, transfers } from '#drizzle/schema/transfers.ts'
+import type { Database } from '#lib/db/connection.ts'
+
+/** The upper bounds of the buckets of settlement times, in seconds. The last bucket has none. */
+export const SECONDS = [
+  0.5, 1, 1.5, 2, 2.5, 3, 3.5, 4, 4.5, 5, 5.5, 6, 6.5, 7, 7.5, 8, 8.5, 9, 9.5, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19,
+  20, 22, 24, 26, 28, 30, 35, 40, 45, 50, 55, 60, 75, 90, 105, 120, 150, 180, 210, 240, 270, 300, 330,
+] as const
+
+/** The `hour` of the sum of all hours. */
+export const EVER = 'ever'
+
+/** The UTC hour of a time, YYYY-MM-DDTHH. */
+export const hourOf = (at: Date): string => at.toISOString().slice(0, 13)
+
+/** The calls that a channel of the relay also makes for itself. */
+const CHANNEL_CALLS: readonly TransferKind[] = ['register', 'merge']
+
+/** The condition for the calls that a channel makes for itself. */
+export const isOwnCall = and(inArray(transfers.kind, CHANNEL_CALLS), isNull(transfers.sponsor)) as SQL
+
+/** The condition for the transfers that are counted: those of users. */
+export const isCounted = and(ne(transfers.kind, 'deposit'), not(isOwnCall)) as SQL
+
+const isOfUser = ({ status, kind, sponsor }: Settled) =>
+  status !== 'open' && kind !== 'deposit' && (sponsor !== null || !CHANNEL_CALLS.includes(kind))
+
+type Settled = Pick<Transfer, 'kind' | 'status' | 'sponsor' | 'feeCharged' | 'createdAt' | 'settledAt'>
+
+/**
+ * Counts transfers in the SQL transaction that ends them. Call it last: the rows of the counts are locked after all
+ * others, and the hour's before the sum of all hours.
+ */
+export async function countSettled(tx: Database, ...settled: readonly Settled[]): Promise<void> {
+  const counted = settled.filter(isOfUser).map(countsOf)
+  for (const same of Map.groupBy(counted, ({ key }) => key).values()) {
+    const [{ hour, status, sponsor, below }] = same as [(typeof counted)[number]]
+    const milliseconds = same.reduce((sum, one) => sum + one.milliseconds, 0)
+    const fees = same.reduce((sum, one) => sum + one.fees, 0n)
+    const row = (of: string) =>
+      sql`(${of}, ${status}, ${sponsor}, ${below}, ${same.length}, ${milliseconds}, ${String(fees)})`
+    await tx.execute(sql`INSERT INTO ${settlementCounts} AS counts VALUES ${row(hour)}, ${row(EVER)}
+        ON CONFLICT (hour, status, sponsor, below) DO UPDATE SET count = counts.count + excluded.count,
+          milliseconds = counts.milliseconds + excluded.milliseconds, fees = counts.fees + excluded.fees`)
+  }
+}
+
+/** Represents the bucket of the times above the last bound. */
+const LONGER = 2 ** 31 - 1
+
+function countsOf({ status, sponsor, feeCharged, createdAt, settledAt }: Settled) {
+  // The clocks of two hosts may differ by more than a transfer took.
+  const milliseconds = Math.max(0, Number(settledAt) - createdAt.getTime())
+  const bound = SECONDS.find((seconds) => milliseconds < seconds * 1000)
+  const of = { hour: hourOf(createdAt), status, sponsor: sponsor ?? '', below: bound ? bound * 1000 : LONGER }
+  return { ...of, milliseconds, fees: feeCharged ?? 0n, key: Object.values(of).join() }
+}
+
+/** How long the counts of an hour are kept (days): the longest chart shows 30 days. */
+const KEPT_DAYS = 32
+
+/** Deletes the counts of old hours. Resolves to how many rows it deleted. */
+export async function expireCounts(db: Database, now: Date): Promise<number> {
+  const isOld = lt(settlementCounts.hour, hourOf(new Date(now.getTime() - KEPT_DAYS * 86_400_000)))
+  return (await db.delete(settlementCounts).where(isOld).returning({ hour: settlementCounts.hour })).length
+}
