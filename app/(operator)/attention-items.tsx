@@ -2,8 +2,8 @@ import type { Route } from 'next'
 import Link from 'next/link'
 import { Fragment, type ReactNode } from 'react'
 import type { Attention } from '#lib/dashboard/attention.ts'
+import { messageAbout, titleOf } from '#lib/dashboard/attention-message.ts'
 import { ActionForm, BUTTON } from './action-form.tsx'
-import { mailAbout, messageAbout, titleOf } from './attention-words.ts'
 import { CopyButton } from './copy-button.tsx'
 import { Moment } from './figures.tsx'
 import { Address } from './hash.tsx'
@@ -34,7 +34,7 @@ export function AttentionItems({ items, ...page }: AttentionItemsProps) {
 type AttentionItemProps = Omit<AttentionItemsProps, 'items'> & { item: Attention }
 
 function AttentionItem({ item, back, network, now }: AttentionItemProps) {
-  const { level, since, affected, why, causes = [], remedy, request, telling, page, acknowledgement } = item
+  const { level, since, affected, why, causes = [], remedy, page, acknowledgement } = item
   const title = titleOf(item, now)
   const message = messageAbout(item, now)
   const isOfRecord = item.organisation || item.batch || item.contractors?.length || item.users?.length
@@ -78,9 +78,9 @@ function AttentionItem({ item, back, network, now }: AttentionItemProps) {
         <Row term="Next">
           <span className="text-ink">{remedy}</span>
         </Row>
-        {message && !mailAbout(item, now) && (
+        {message && !message.mail && (
           <Row term="Tell">
-            “{request ?? telling}” <CopyButton value={message.body} label="Copy the whole message" />
+            “{message.request}” <CopyButton value={message.body} label="Copy the whole message" />
           </Row>
         )}
         {acknowledgement && (
@@ -90,7 +90,7 @@ function AttentionItem({ item, back, network, now }: AttentionItemProps) {
           </Row>
         )}
       </dl>
-      <Actions item={item} title={title} back={back} now={now} />
+      <Actions item={item} title={title} mail={message?.mail} back={back} />
     </div>
   )
 }
@@ -104,14 +104,15 @@ function Row({ term, children }: { term: string; children: ReactNode }) {
   )
 }
 
-interface ActionsProps extends Pick<AttentionItemProps, 'item' | 'back' | 'now'> {
+interface ActionsProps extends Pick<AttentionItemProps, 'item' | 'back'> {
   title: string
+  /** a mailto URL, if the employer can be asked by email */
+  mail: string | undefined
 }
 
 /** What an operator can do about the item. */
-function Actions({ item, title, back, now }: ActionsProps) {
+function Actions({ item, title, mail, back }: ActionsProps) {
   const { acknowledgeable, acknowledgement, isStop } = item
-  const mail = mailAbout(item, now)
   return (
     <div className="mt-1.5 flex flex-wrap items-start gap-x-3 gap-y-1 empty:hidden sm:pl-13 print:hidden">
       {acknowledgeable?.condition === 'transferOverdue' && (

@@ -1,4 +1,4 @@
-import { and, eq, gte, isNull, type SQL, type SQLWrapper, sql } from 'drizzle-orm'
+import { and, eq, type SQLWrapper, sql } from 'drizzle-orm'
 import { acknowledgements } from '#drizzle/schema/audit.ts'
 import { batches, identities } from '#drizzle/schema/directory.ts'
 import { relayJobs } from '#drizzle/schema/relay.ts'
@@ -31,29 +31,21 @@ export interface Acknowledgement {
 }
 
 /** The stored time of a condition's last event, which its page shows. Null for a record that never had the condition. */
-const LAST_EVENTS: Record<AcknowledgeableCondition, SQL> = {
-  payoutsFailed: sql`${batches.failedAt}`,
-  batchStalled: sql`${batches.progressedAt}`,
-  transferOverdue: sql`coalesce(${transfers.settledAt}, ${transfers.createdAt})`,
-  outcomeUnknown: sql`${transfers.settledAt}`,
-  foundPaid: sql`${transfers.settledAt}`,
-  jobFailed: sql`${relayJobs.endedAt}`,
-  jobStalled: sql`${JOB_PROGRESSED_AT}`,
-}
+export const LAST_EVENTS = {
+  payoutsFailed: batches.failedAt,
+  batchStalled: batches.progressedAt,
+  transferOverdue: transfers.createdAt,
+  outcomeUnknown: transfers.settledAt,
+  foundPaid: transfers.settledAt,
+  jobFailed: relayJobs.endedAt,
+  jobStalled: JOB_PROGRESSED_AT,
+} as const satisfies Record<AcknowledgeableCondition, SQLWrapper>
 
-const { condition, subject, note, operator, at, seen } = acknowledgements
+const { condition, subject, seen } = acknowledgements
 
-/** The columns of an acknowledgement, for a query that joins the table. All are null if there is none. */
-export const ACKNOWLEDGEMENT = { note, operator, at }
-
-export const acknowledgementRows = acknowledgements
-
-/** Joins the acknowledgement of a record's condition, unless `event` happened since. */
-export function acknowledges(of: AcknowledgeableCondition, record: SQLWrapper, event: SQLWrapper) {
-  return and(eq(condition, of), eq(subject, record), gte(seen, event))
-}
-
-export const isUnacknowledged = isNull(subject)
+/** The condition that joins the acknowledgement of a record's condition, unless an event happened since. */
+export const acknowledges = (of: { condition: SQLWrapper; id: SQLWrapper; lastEvent: SQLWrapper }) =>
+  and(sql`${condition} = ${of.condition}`, sql`${subject} = ${of.id}`, sql`${seen} >= ${of.lastEvent}`)
 
 /**
  * Acknowledges a condition of a record. Resolves to false if the record does not exist or never had the condition.
@@ -94,7 +86,7 @@ async function findRecord(
   id: string,
 ): Promise<{ organisation: string | null; lastEvent: Date | null } | undefined> {
   const type = ACKNOWLEDGEABLE[of]
-  const lastEvent = LAST_EVENTS[of].mapWith(seen) as SQL<Date | null>
+  const lastEvent = sql<Date | null>`${LAST_EVENTS[of]}`.mapWith(seen)
   if (type === 'job') {
     const [job] = await db
       .select({ organisation: identities.organisation, lastEvent })

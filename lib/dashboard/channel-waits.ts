@@ -31,11 +31,11 @@ export function describeWait(
   const { problem } = channel
   if (problem !== null && !(isRun && RUN_PROBLEMS.includes(problem))) {
     const { meaning, remedy } = PROBLEM_EXPLANATIONS[problem]
-    return `the channel. ${meaning}. ${remedy}`
+    return `the channel. ${meaning}. ${remedy()}`
   }
   if (channel.job !== null) return `its turn: the channel pays another ${isRun ? 'employer' : 'job or run'}`
   if (short > 0) {
-    return `a higher balance: it has too little for ${short} of ${left} transfers. ${PROBLEM_EXPLANATIONS.balance.remedy}`
+    return `a higher balance: it has too little for ${short} of ${left} transfers. ${PROBLEM_EXPLANATIONS.balance.remedy()}`
   }
   return doubted === left ? 'a second look at the ledger, or another transfer' : 'its host'
 }

@@ -131,18 +131,21 @@ export const START_RELAY = 'Run npm run relay on the relay’s host'
 const SETUP =
   'Stop the relays, run npm run setup with their DATABASE_URL and the FAUCET_SEED (docs/deploy.md, “Relays on several machines”), and start them again'
 
-/** What each problem means, and what removes it. The remedy does not name the channel. */
-export const PROBLEM_EXPLANATIONS: Record<ChannelProblem, { meaning: string; remedy: string }> = {
-  account: { meaning: 'It has no account on the ledger', remedy: SETUP },
-  registration: { meaning: 'It is not registered with the token', remedy: SETUP },
+/** What each problem means, and what removes it. */
+export const PROBLEM_EXPLANATIONS: Record<ChannelProblem, { meaning: string; remedy: (address?: string) => string }> = {
+  account: { meaning: 'It has no account on the ledger', remedy: () => SETUP },
+  registration: { meaning: 'It is not registered with the token', remedy: () => SETUP },
   sequence: {
     meaning: 'It has no sequence numbers left',
-    remedy: 'Replace it by a new channel as in docs/runs.md, “Rotating channels”',
+    remedy: () => 'Replace it by a new channel as in docs/runs.md, “Rotating channels”',
   },
-  balance: { meaning: 'Its balance is zero', remedy: 'Send USDC to its address by confidential transfer' },
+  balance: {
+    meaning: 'Its balance is zero',
+    remedy: (address = 'its address') => `Send USDC to ${address} by confidential transfer`,
+  },
   history: {
     meaning: 'Neither the RPC nor an archive has the events that show its balance',
-    remedy:
+    remedy: () =>
       'Ask the token’s operator for an archive of its events, set ARCHIVE_URLS to it in the environments of the relays, and restart them',
   },
 }

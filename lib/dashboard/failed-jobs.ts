@@ -1,14 +1,12 @@
-import { and, count, desc, eq, inArray, isNull, type SQL, sql } from 'drizzle-orm'
-import { batches, contractors, organisations, payouts } from '#drizzle/schema/directory.ts'
-import { type LineOutcome, relayJobs, relayLines } from '#drizzle/schema/relay.ts'
+import { and, count, desc, eq, inArray, isNull, sql } from 'drizzle-orm'
+import { contractors } from '#drizzle/schema/directory.ts'
+import { relayJobs, relayLines } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
-import { ACKNOWLEDGEMENT, acknowledgementRows, acknowledges, isUnacknowledged } from './acknowledgements.ts'
-import { type Attention, MAX_LISTED, NAMES_SHOWN, type NamedRecord } from './attention.ts'
-import { askTo, describeCauses, stepAfter } from './causes.ts'
-import { CONDITIONS } from './conditions.ts'
+import { type AttentionRow, NAMES_SHOWN, type Notice, type RecordCondition } from './attention.ts'
+import { askTo, describeCauses, type FailedFor, stepAfter } from './causes.ts'
 import { explainLine } from './explanation.ts'
-import { countOf } from './list.ts'
-import { findUsersOf } from './users.ts'
+import { anyOf } from './filters.ts'
+import { isUnresolved } from './unresolved-lines.ts'
 
 const ANOTHER_BATCH = 'pay only those payees, from its own balance and in a batch of payouts'
 const NO_NEW_JOB = ' A new job would begin with other payees, who may have been paid.'
@@ -27,175 +25,117 @@ const TAMPERED = {
     'Please revoke the delegations of this batch, and neither run nor pay it until you have compared each payee’s address, and what has been paid already, with your own records. Did you change its delegation, or your account’s signers, after you signed the run?',
 } as const
 
-/**
- * Whether an item still needs attention. An item of a job does, because nothing says whether the employer has paid it
- * in another way. An item of a run does while its payout is `ready` and no later run has it: a failed payout, or one
- * whose outcome is unknown, is listed with its batch or transfer.
- */
-export const isUnresolved: SQL = sql`(${relayLines.outcome} in ('failed', 'unknown') and (${relayLines.payout} is null or (
-  exists (select from ${payouts} where ${payouts.id} = ${relayLines.payout} and ${payouts.status} = 'ready')
-  and not exists (select from ${relayLines} as later join ${relayJobs} as later_job on later_job.id = later.job
-    where later.payout = ${relayLines.payout} and later_job.created_at > ${relayJobs.createdAt}))))`
+/** The jobs of the few unresolved lines: a job may have thousands of others. */
+const unresolvedJobs = sql`select ${relayLines.job} from ${relayLines} join ${relayJobs} on ${relayJobs.id} = ${relayLines.job} where ${isUnresolved}`
 
-/**
- * Lists at most 20 relay jobs with unresolved items that no operator has acknowledged.
- * @param only the job, or the batch of a run, to report on alone, acknowledged or not
- */
-export async function listFailedJobs(db: Database, only?: { job: string } | { batch: string }): Promise<Attention[]> {
-  const isListed = only ? isOf(only) : inArray(relayJobs.id, await findFailedJobs(db))
-  const jobs = await db
-    .select({
-      id: relayJobs.id,
-      kind: relayJobs.userKind,
-      sub: relayJobs.userSub,
-      batch: { id: batches.id, name: batches.name },
-      employer: { id: organisations.id, name: organisations.name },
-      endedAt: relayJobs.endedAt,
-      failed: countOf(sql`${isUnresolved} and ${relayLines.outcome} = 'failed'`),
-      unknown: countOf(sql`${isUnresolved} and ${relayLines.outcome} = 'unknown'`),
-      isTampered: sql<boolean>`bool_or(${isUnresolved} and ${relayLines.error} = 'manifest-invalid')`,
-      all: count(),
-      acknowledgement: ACKNOWLEDGEMENT,
-    })
-    .from(relayJobs)
-    .innerJoin(relayLines, eq(relayLines.job, relayJobs.id))
-    .leftJoin(batches, eq(batches.id, relayJobs.batch))
-    .leftJoin(organisations, eq(organisations.id, batches.organisation))
-    .leftJoin(acknowledgementRows, isJobAcknowledged)
-    .where(and(eq(relayJobs.status, 'failed'), isListed))
-    .groupBy(relayJobs.id, batches.id, organisations.id, acknowledgementRows.condition, acknowledgementRows.subject)
-    .having(sql`bool_or(${isUnresolved})`)
-    .orderBy(...LATEST_ENDED)
-  const users = await findUsersOf(db, jobs)
-  const ids = jobs.map(({ id }) => id)
-  const [payees, causes] = await Promise.all([findPayees(db, ids), findCauses(db, ids)])
-  return jobs.map((job) => {
-    const { id, endedAt, failed, unknown, isTampered, all, acknowledgement } = job
-    const failedFor = causes.get(id) ?? []
-    const user = job.employer ? { organisation: job.employer } : users(job)
-    return {
-      ...CONDITIONS.jobFailed.notice,
-      key: `job ${id}`,
-      since: endedAt ?? undefined,
-      ...subjectOf(job),
-      what: describeEnds({
-        failed,
-        unknown,
-        all: `${all} ${all === 1 ? 'transfer' : 'transfers'}${job.batch ? ' of its run' : ''}`,
-      }),
-      why: describeCauses(failedFor),
-      ...(isTampered
-        ? TAMPERED
-        : unknown > 0
-          ? UNKNOWN
-          : job.batch
-            ? stepAfter(failedFor, 'run the batch again')
-            : stepAfter(failedFor, ANOTHER_BATCH, { note: NO_NEW_JOB })),
-      ...user,
-      ...namePayees(payees.get(id) ?? [], user.organisation?.id),
-      ...(endedAt && { acknowledgeable: { condition: 'jobFailed', subject: id, lastEvent: endedAt } }),
-      acknowledgement,
-      page: `/jobs/${id}`,
+/** A job or run has ended with lines that were not paid, and nothing shows that the employer has paid them since. */
+export const jobFailed: RecordCondition = {
+  level: 'bad',
+  holds: () => and(eq(relayJobs.status, 'failed'), anyOf(relayJobs.id, unresolvedJobs)),
+  order: [desc(relayJobs.endedAt), relayJobs.id],
+  describe: async (db, ids) => {
+    const [causes, payees, sizes] = await Promise.all([findCauses(db, ids), findPayees(db, ids), countLines(db, ids)])
+    return (row) => {
+      const failures = causes.get(row.id) ?? []
+      return {
+        ...describeEnds(failures, sizes.get(row.id) ?? 0, row.batch !== null),
+        ...namePayees(payees.get(row.id) ?? [], row.organisation?.id),
+        page: `/jobs/${row.id}`,
+      }
     }
-  })
+  },
 }
 
-function describeEnds({ failed, unknown, all }: { failed: number; unknown: number; all: string }): string {
-  if (unknown === 0) return `${failed} of ${all} failed`
+/** Some unresolved lines of a job that ended for the same reason. */
+interface Ending extends FailedFor {
+  isUnknown: boolean
+  isTampered: boolean
+}
+
+function describeEnds(endings: readonly Ending[], lines: number, isRun: boolean): Omit<Notice, 'page'> {
+  const unknown = endings.reduce((sum, { isUnknown, count }) => sum + (isUnknown ? count : 0), 0)
+  const failed = endings.reduce((sum, { count }) => sum + count, 0) - unknown
+  const all = `${lines} ${lines === 1 ? 'transfer' : 'transfers'}${isRun ? ' of its run' : ''}`
   const lost = `${unknown === 1 ? 'has' : 'have'} an unknown outcome`
-  return failed === 0 ? `${unknown} of ${all} ${lost}` : `${failed} of ${all} failed, ${unknown} ${lost}`
+  const facts = { what: `${failed} of ${all} failed`, why: describeCauses(endings) }
+  if (unknown > 0) facts.what = failed === 0 ? `${unknown} of ${all} ${lost}` : `${facts.what}, ${unknown} ${lost}`
+  if (endings.some(({ isTampered }) => isTampered)) return { ...facts, ...TAMPERED }
+  if (unknown > 0) return { ...facts, ...UNKNOWN }
+  return {
+    ...facts,
+    ...(isRun ? stepAfter(endings, 'run the batch again') : stepAfter(endings, ANOTHER_BATCH, { note: NO_NEW_JOB })),
+  }
 }
 
-const isJobAcknowledged = acknowledges('jobFailed', relayJobs.id, relayJobs.endedAt)
-const LATEST_ENDED = [desc(relayJobs.endedAt), relayJobs.id]
-
-/** Finds at most 20 unacknowledged jobs, starting from the few unresolved items: a job may have thousands of others. */
-async function findFailedJobs(db: Database): Promise<string[]> {
-  const jobs = await db
-    .select({ id: relayJobs.id })
-    .from(relayLines)
-    .innerJoin(relayJobs, eq(relayJobs.id, relayLines.job))
-    .leftJoin(acknowledgementRows, isJobAcknowledged)
-    .where(and(eq(relayJobs.status, 'failed'), isUnresolved, isUnacknowledged))
-    .groupBy(relayJobs.id)
-    .orderBy(...LATEST_ENDED)
-    .limit(MAX_LISTED)
-  return jobs.map(({ id }) => id)
+async function countLines(db: Database, ids: string[]): Promise<Map<string, number>> {
+  const { job } = relayLines
+  const sizes = await db.select({ job, count: count() }).from(relayLines).where(inArray(job, ids)).groupBy(job)
+  return new Map(sizes.map((size) => [size.job, size.count]))
 }
 
-/** Counts the unresolved items of jobs by why they failed, by job. */
-async function findCauses(db: Database, jobs: readonly string[]) {
-  if (jobs.length === 0) return new Map<string, never>()
+/** Counts the unresolved lines of jobs by why they failed, by job. */
+async function findCauses(db: Database, ids: string[]): Promise<Map<string, Ending[]>> {
+  const { job, outcome, error, unable } = relayLines
   const rows = await db
     .select({
-      job: relayLines.job,
-      outcome: relayLines.outcome,
-      error: relayLines.error,
+      job,
+      outcome,
+      error,
       // The first channel that had too little.
-      short: sql<string | null>`min(${relayLines.unable}[1])`,
+      short: sql<string | null>`min(${unable}[1])`,
       count: count(),
     })
     .from(relayLines)
-    .innerJoin(relayJobs, eq(relayJobs.id, relayLines.job))
-    .where(and(inArray(relayLines.job, [...jobs]), isUnresolved))
-    .groupBy(relayLines.job, relayLines.outcome, relayLines.error)
-  const causes = rows.map((row) => ({ job: row.job, count: row.count, ...causeOf(row) }))
-  return Map.groupBy(causes, ({ job }) => job)
+    .innerJoin(relayJobs, eq(relayJobs.id, job))
+    .where(and(inArray(job, ids), isUnresolved))
+    .groupBy(job, outcome, error)
+  const endings = rows.map((row) => ({
+    job: row.job,
+    count: row.count,
+    isUnknown: row.outcome === 'unknown',
+    isTampered: row.error === 'manifest-invalid',
+    ...causeOf(row),
+  }))
+  return Map.groupBy(endings, (ending) => ending.job)
 }
 
-function causeOf({
-  outcome,
-  error,
-  short,
-}: {
-  outcome: LineOutcome | null
-  error: string | null
-  short: string | null
-}) {
+function causeOf({ outcome, error, short }: { outcome: string | null; error: string | null; short: string | null }) {
   if (outcome === 'unknown') return explainLine('history-lost')
   if (short === null || error !== 'channels-short') return explainLine(error ?? '')
   const also = `For later jobs, send USDC by confidential transfer to the relay channel ${short}`
   return { meaning: 'no relay channel had enough USDC', advice: { ...explainLine('').advice, also } }
 }
 
-/** Finds the recipients of unresolved items by job, with the contractors of any organisation who have the address. */
-async function findPayees(db: Database, jobs: readonly string[]) {
-  if (jobs.length === 0) return new Map<string, never>()
+type Payee = Awaited<ReturnType<typeof selectPayees>>[number]
+
+/** Finds the recipients of unresolved lines by job, with the contractors of any organisation who have the address. */
+async function findPayees(db: Database, ids: string[]): Promise<Map<string, Payee[]>> {
+  return Map.groupBy(await selectPayees(db, ids), ({ job }) => job)
+}
+
+function selectPayees(db: Database, ids: string[]) {
   const isContractor = and(eq(contractors.address, relayLines.recipient), isNull(contractors.deletedAt))
   const { id, name, organisation } = contractors
-  const rows = await db
-    .selectDistinct({ job: relayLines.job, recipient: relayLines.recipient, id, name, organisation })
+  return db
+    .selectDistinct({ job: relayLines.job, recipient: relayLines.recipient, contractor: { id, name }, organisation })
     .from(relayLines)
     .innerJoin(relayJobs, eq(relayJobs.id, relayLines.job))
     .leftJoin(contractors, isContractor)
-    .where(and(inArray(relayLines.job, [...jobs]), isUnresolved))
-  return Map.groupBy(rows, ({ job }) => job)
+    .where(and(inArray(relayLines.job, ids), isUnresolved))
 }
 
 /** The first payees in words: contractors of the organisation by name, and others by address. */
-function namePayees(
-  payees: readonly { recipient: string | null; id: string | null; name: string | null; organisation: string | null }[],
-  organisation: string | undefined,
-): Pick<Attention, 'contractors' | 'recipients' | 'moreContractors'> {
-  const own = payees.flatMap((one) =>
-    one.id !== null && one.name !== null && one.organisation === organisation
-      ? [{ ...one, id: one.id, name: one.name }]
-      : [],
+function namePayees(payees: readonly Payee[], organisation: string | undefined) {
+  const own = payees.flatMap((payee) =>
+    payee.contractor && payee.organisation === organisation ? { ...payee, contractor: payee.contractor } : [],
   )
   const named = new Set(own.map(({ recipient }) => recipient))
-  const others = new Set(payees.flatMap(({ recipient }) => (recipient && !named.has(recipient) ? [recipient] : [])))
-  const shown = own.slice(0, NAMES_SHOWN)
+  const others = new Set(payees.flatMap(({ recipient }) => (recipient && !named.has(recipient) ? recipient : [])))
+  const shown = own.slice(0, NAMES_SHOWN).map(({ contractor }) => contractor)
   const recipients = [...others].slice(0, NAMES_SHOWN - shown.length)
   return {
-    contractors: shown.map(({ id, name }) => ({ id, name })),
+    contractors: shown,
     recipients,
     moreContractors: own.length + others.size - shown.length - recipients.length,
-  }
+  } satisfies Partial<AttentionRow | Notice>
 }
-
-export const isOf = (only: { job: string } | { batch: string }) =>
-  'job' in only ? eq(relayJobs.id, only.job) : eq(relayJobs.batch, only.batch)
-
-/** What names a job in its title: the batch that it pays, or else its id. */
-export const subjectOf = ({ id, batch }: { id: string; batch: NamedRecord | null }) =>
-  batch ? { batch } : { name: `Relay job ${id.slice(0, 8)}` }

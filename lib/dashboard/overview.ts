@@ -1,14 +1,14 @@
 import { and, eq, inArray, isNotNull } from 'drizzle-orm'
 import { paymentStops, relayJobs, relayLines } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
-import type { Attention } from './attention.ts'
-import { listFailedBatches } from './failed-batches.ts'
-import { isUnresolved, listFailedJobs } from './failed-jobs.ts'
-import { listFoundPayments } from './found-payments.ts'
-import { listOverdueTransfers } from './overdue-transfers.ts'
-import { listStalledBatches } from './stalled-batches.ts'
-import { listStalledJobs } from './stalled-jobs.ts'
+import { ACKNOWLEDGEABLE } from './acknowledgements.ts'
+import { type Attention, type AttentionRow, MAX_LISTED } from './attention.ts'
+import { CONDITIONS, countRecords, readRows, type Subject } from './attention-rows.ts'
+import { isUnresolved } from './unresolved-lines.ts'
 import { findUsers } from './users.ts'
+
+/** The batches with failures beyond the listed ones are counted up to this number. */
+const MAX_COUNTED = 1_000
 
 /**
  * Lists the records of all organisations that need attention and were not acknowledged: the operator's items first,
@@ -18,55 +18,54 @@ export async function readAttention(
   db: Database,
   now: Date,
 ): Promise<{ items: Attention[]; otherFailedBatches: number }> {
-  const [failed, stalled, overdue, failedJobs, stalledJobs, paid] = await Promise.all([
-    listFailedBatches(db),
-    listStalledBatches(db, now),
-    listOverdueTransfers(db, now),
-    listFailedJobs(db),
-    listStalledJobs(db, now),
-    listFoundPayments(db),
-  ])
-  const listed = new Set(overdue.map(({ batch }) => batch?.id))
-  const onlyStalled = stalled.filter(({ batch }) => !listed.has(batch?.id))
-  const items = await complete(db, [
-    ...failed.items,
-    ...onlyStalled,
-    ...overdue,
-    ...failedJobs,
-    ...stalledJobs,
-    ...paid,
+  const rows = await readRows(db, now)
+  const failed = rows.filter(({ condition }) => condition === 'payoutsFailed').length
+  const [items, all] = await Promise.all([
+    describeRows(db, rows),
+    failed < MAX_LISTED ? failed : countRecords(db, 'payoutsFailed', now, MAX_COUNTED),
   ])
   return {
-    items: items.sort(
+    items: items.toSorted(
       (one, other) => rankOf(one) - rankOf(other) || (one.since?.getTime() ?? 0) - (other.since?.getTime() ?? 0),
     ),
-    otherFailedBatches: failed.others,
+    otherFailedBatches: Math.max(0, all - failed),
   }
 }
 
 /** Lists what needs attention about one record, including acknowledged items. */
-export async function readAttentionOf(
-  db: Database,
-  now: Date,
-  record: { batch: string } | { transfer: string } | { job: string },
-): Promise<Attention[]> {
-  if ('transfer' in record) {
-    const lists = [listOverdueTransfers(db, now, record), listFoundPayments(db, record)]
-    return await complete(db, (await Promise.all(lists)).flat())
+export const readAttentionOf = async (db: Database, now: Date, record: Subject): Promise<Attention[]> =>
+  await describeRows(db, await readRows(db, now, record))
+
+async function describeRows(db: Database, rows: readonly AttentionRow[]): Promise<Attention[]> {
+  const undecided = new Set(rows.filter(isUndecided).map(({ batch }) => batch?.id))
+  // An employer is not asked for the rest of a batch whose transfer is not decided.
+  const listed = rows.filter(({ condition, batch }) => condition !== 'batchStalled' || !undecided.has(batch?.id))
+  const items = [...Map.groupBy(listed, ({ condition }) => condition)].map(async ([condition, same]) => {
+    const { level, describe } = CONDITIONS[condition]
+    const ids = same.map(({ id }) => id)
+    const noticeOf = await describe(db, ids, same)
+    return same.flatMap((row): Attention[] => {
+      const notice = noticeOf(row)
+      return notice ? [{ ...itemOf(row), level, ...notice }] : []
+    })
+  })
+  return await complete(db, (await Promise.all(items)).flat())
+}
+
+const isUndecided = ({ condition }: AttentionRow) => condition === 'transferOverdue' || condition === 'outcomeUnknown'
+
+function itemOf({ condition, id, lastEvent, acknowledgement, batch, organisation, user, contractor }: AttentionRow) {
+  const isJob = ACKNOWLEDGEABLE[condition] === 'job'
+  return {
+    key: `${condition} ${id}`,
+    since: lastEvent,
+    ...(isJob && !batch && { name: `Relay job ${id.slice(0, 8)}` }),
+    ...(organisation ? { organisation } : { users: user ? [user] : [] }),
+    ...(batch && { batch: { id: batch.id, name: batch.name } }),
+    ...(contractor && { contractors: [contractor] }),
+    acknowledgeable: { condition, subject: id, lastEvent },
+    acknowledgement,
   }
-  if ('job' in record) {
-    return await complete(db, [...(await listFailedJobs(db, record)), ...(await listStalledJobs(db, now, record))])
-  }
-  const [failed, overdue, stalled, failedRuns, stalledRuns, paid] = await Promise.all([
-    listFailedBatches(db, record.batch),
-    listOverdueTransfers(db, now, record),
-    listStalledBatches(db, now, record.batch),
-    listFailedJobs(db, record),
-    listStalledJobs(db, now, record),
-    listFoundPayments(db, record),
-  ])
-  const late = overdue.length === 0 ? stalled : overdue
-  return await complete(db, [...late, ...failedRuns, ...stalledRuns, ...failed.items, ...paid])
 }
 
 /** Adds the users, and has no employer asked for a payment that may not be safe. */

@@ -1,82 +1,45 @@
 import { and, count, eq, inArray, sql } from 'drizzle-orm'
-import { batches, organisations } from '#drizzle/schema/directory.ts'
-import { paymentStops, relayChannels, relayJobs, relayLines } from '#drizzle/schema/relay.ts'
+import { paymentStops, relayChannels, relayLines } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { IS_SEEN, RUN_PROBLEMS } from '#lib/relay/channel-state.ts'
 import { IS_OPEN_LINE } from '#lib/transfers/line.ts'
-import { ACKNOWLEDGEMENT, acknowledgementRows, acknowledges, isUnacknowledged } from './acknowledgements.ts'
-import { type Attention, MAX_LISTED } from './attention.ts'
+import type { AttentionRow, RecordCondition } from './attention.ts'
 import { IS_CURRENT_TOKEN, START_RELAY } from './channels.ts'
-import { CONDITIONS } from './conditions.ts'
-import { isOf, subjectOf } from './failed-jobs.ts'
 import { JOB_PROGRESSED_AT } from './jobs.ts'
-import { jobLimit } from './lateness.ts'
+import { isLate } from './lateness.ts'
 import { LINE_STATE } from './line-state.ts'
 import { countOf } from './list.ts'
-import { findUsersOf } from './users.ts'
 
-/**
- * Lists the running jobs without recent progress.
- * @param only the job, or the batch of a run, to report on alone, acknowledged or not
- */
-export async function listStalledJobs(
-  db: Database,
-  now: Date,
-  only?: { job: string } | { batch: string },
-): Promise<Attention[]> {
-  const jobs = await db
-    .select({
-      id: relayJobs.id,
-      kind: relayJobs.userKind,
-      sub: relayJobs.userSub,
-      run: relayJobs.batch,
-      progressedAt: JOB_PROGRESSED_AT,
-      batch: { id: batches.id, name: batches.name },
-      employer: { id: organisations.id, name: organisations.name },
-      acknowledgement: ACKNOWLEDGEMENT,
-    })
-    .from(relayJobs)
-    .leftJoin(batches, eq(batches.id, relayJobs.batch))
-    .leftJoin(organisations, eq(organisations.id, batches.organisation))
-    .leftJoin(acknowledgementRows, acknowledges('jobStalled', relayJobs.id, JOB_PROGRESSED_AT))
-    .where(
-      and(
-        eq(relayJobs.status, 'running'),
-        sql`${JOB_PROGRESSED_AT} < ${jobLimit(now).toISOString()}::timestamptz`,
-        only ? isOf(only) : isUnacknowledged,
-      ),
+/** A job or run is unfinished, and none of its lines has ended lately. */
+export const jobStalled: RecordCondition = {
+  level: 'late',
+  holds: (now) => isLate('job', now),
+  order: [JOB_PROGRESSED_AT],
+  describe: async (db, ids, rows) => {
+    const lines = await countOpenLines(db, ids)
+    const linesOf = ({ id }: AttentionRow) => lines.get(id) ?? NO_LINES
+    const counts = await Promise.all(
+      rows.map(async (row) => [row.id, await countChannels(db, isRun(row), linesOf(row))] as const),
     )
-    .orderBy(JOB_PROGRESSED_AT)
-    .limit(MAX_LISTED)
-  const items = await countOpenItems(
-    db,
-    jobs.map(({ id }) => id),
-  )
-  const openOf = ({ id }: { id: string }) => items.get(id) ?? NO_ITEMS
-  const users = await findUsersOf(db, jobs)
-  const channels = await Promise.all(jobs.map((job) => countChannels(db, job, openOf(job))))
-  return jobs.map((job, index) => {
-    const { id, progressedAt, batch, employer, acknowledgement } = job
-    const open = openOf(job)
-    return {
-      key: `slow ${id}`,
-      ...CONDITIONS.jobStalled.notice,
-      since: progressedAt,
-      ...subjectOf({ id, batch }),
-      what: `${open.left} ${open.left === 1 ? 'transfer' : 'transfers'}${batch ? ' of its run' : ''} unfinished`,
-      isOngoing: true,
-      ...describeStall({ ...job, ...open }, channels[index] ?? NO_CHANNELS),
-      actor: 'operator',
-      ...(employer ? { organisation: employer } : users(job)),
-      acknowledgeable: { condition: 'jobStalled', subject: id, lastEvent: progressedAt },
-      acknowledgement,
-      page: `/jobs/${id}`,
+    const channels = new Map(counts)
+    return (row) => {
+      const open = linesOf(row)
+      return {
+        what: `${open.left} ${open.left === 1 ? 'transfer' : 'transfers'}${isRun(row) ? ' of its run' : ''} unfinished`,
+        isOngoing: true,
+        ...describeStall(row, open, channels.get(row.id) ?? NO_CHANNELS),
+        actor: 'operator',
+        page: `/jobs/${row.id}`,
+      }
     }
-  })
+  },
 }
 
+/** A run pays a batch. */
+const isRun = ({ batch }: AttentionRow) => batch !== null
+
 /** The unfinished lines of a job by state, and the channels they name. Only a run's lines name one. */
-interface OpenItems {
+interface OpenLines {
   left: number
   waiting: number
   preparing: number
@@ -84,10 +47,9 @@ interface OpenItems {
   spenders: string[]
 }
 
-const NO_ITEMS: OpenItems = { left: 0, waiting: 0, preparing: 0, sent: 0, spenders: [] }
+const NO_LINES: OpenLines = { left: 0, waiting: 0, preparing: 0, sent: 0, spenders: [] }
 
-async function countOpenItems(db: Database, ids: readonly string[]): Promise<Map<string, OpenItems>> {
-  if (ids.length === 0) return new Map()
+async function countOpenLines(db: Database, ids: string[]): Promise<Map<string, OpenLines>> {
   const { job, spender } = relayLines
   const rows = await db
     .select({
@@ -99,12 +61,12 @@ async function countOpenItems(db: Database, ids: readonly string[]): Promise<Map
       spenders: sql<string[]>`coalesce(array_agg(distinct ${spender}) filter (where ${spender} is not null), '{}')`,
     })
     .from(relayLines)
-    .where(and(inArray(job, [...ids]), IS_OPEN_LINE))
+    .where(and(inArray(job, ids), IS_OPEN_LINE))
     .groupBy(job)
   return new Map(rows.map((row) => [row.job, row]))
 }
 
-/** The channels of running relays that may pay a job. For a run, these are the ones that its waiting items name. */
+/** The channels of running relays that may pay a job. For a run, these are the ones that its waiting lines name. */
 interface ChannelCounts {
   running: number
   paused: number
@@ -118,14 +80,13 @@ const NO_CHANNELS: ChannelCounts = { running: 0, paused: 0, stopped: 0, fit: 0 }
 
 async function countChannels(
   db: Database,
-  { run }: { run: string | null },
-  { spenders }: OpenItems,
+  ofRun: boolean,
+  { spenders }: OpenLines,
 ): Promise<ChannelCounts | undefined> {
   const { address, problem, paused, runs } = relayChannels
-  const isFit =
-    run === null
-      ? sql`${problem} is null`
-      : sql`(${problem} is null or ${inArray(problem, [...RUN_PROBLEMS])}) and ${runs}`
+  const isFit = ofRun
+    ? sql`(${problem} is null or ${inArray(problem, [...RUN_PROBLEMS])}) and ${runs}`
+    : sql`${problem} is null`
   const [counts] = await db
     .select({
       running: count(),
@@ -136,22 +97,13 @@ async function countChannels(
       fit: countOf(sql`${isFit} and not ${paused}`),
     })
     .from(relayChannels)
-    .where(and(IS_SEEN, IS_CURRENT_TOKEN, run === null ? undefined : inArray(address, spenders)))
+    .where(and(IS_SEEN, IS_CURRENT_TOKEN, ofRun ? inArray(address, spenders) : undefined))
   return counts
 }
 
-/** What the items of a stalled job wait for, and the next step. */
-function describeStall(
-  {
-    id,
-    run,
-    waiting,
-    preparing,
-    sent,
-  }: { id: string; run: string | null; waiting: number; preparing: number; sent: number },
-  channels: ChannelCounts,
-): { why: string; remedy: string } {
-  const items = [
+/** What the lines of a stalled job wait for, and the next step. */
+function describeStall(row: AttentionRow, { waiting, preparing, sent }: OpenLines, channels: ChannelCounts) {
+  const lines = [
     [waiting, 'waiting for a channel'],
     [preparing, 'being prepared'],
     [sent, 'sent, without a result'],
@@ -159,19 +111,19 @@ function describeStall(
     .filter(([number]) => number !== 0)
     .map(([number, words]) => `${number} ${words}`)
   const { running, paused, fit } = channels
-  const none = run === null ? 'no relay is running' : 'no relay runs the channels that the run names'
+  const none = isRun(row) ? 'no relay runs the channels that the run names' : 'no relay is running'
   const state = running === 0 ? none : `${fit} of ${running} channels can pay, ${paused} are paused`
-  return { why: [...items, state].join('; '), remedy: nextOf({ id, run }, channels) }
+  return { why: [...lines, state].join('; '), remedy: nextStep(row, channels) }
 }
 
-function nextOf(
-  { id, run }: { id: string; run: string | null },
-  { running, paused, stopped, fit }: ChannelCounts,
-): string {
+function nextStep(row: AttentionRow, { running, paused, stopped, fit }: ChannelCounts): string {
   if (stopped > 0) return 'Payments are stopped: see the overview.'
-  if (running === 0 && run === null) return `${START_RELAY}.`
-  if (running === 0) return 'Start the relays whose CHANNEL_SEEDS contain the channels that the batch’s page names.'
-  if (fit > 0) return `Search the relay’s log for ${id}: its last lines say what the job waits for.`
+  if (running === 0) {
+    return isRun(row)
+      ? 'Start the relays whose CHANNEL_SEEDS contain the channels that the batch’s page names.'
+      : `${START_RELAY}.`
+  }
+  if (fit > 0) return `Search the relay’s log for ${row.id}: its last lines say what the job waits for.`
   return paused > 0
     ? 'Resume a paused channel on Jobs.'
     : 'Remove the problem of a channel: Jobs lists each problem with its remedy.'

@@ -1,12 +1,10 @@
-import { count, eq, inArray, isNotNull, ne, sql } from 'drizzle-orm'
+import { count, inArray, isNotNull, ne, sql } from 'drizzle-orm'
 import { BATCH_STATUSES, batches, PAYOUT_STATUSES, payouts } from '#drizzle/schema/directory.ts'
-import { paymentStops, relayJobs } from '#drizzle/schema/relay.ts'
+import { paymentStops } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { type Family, gauge } from '#lib/observability/metrics.ts'
-import { listMovingBatches } from './batches.ts'
 import { CHANNEL_STATES, channelState, listChannels } from './channels.ts'
-import { JOB_PROGRESSED_AT } from './jobs.ts'
-import { TRANSFER_VIEWS, transferRows } from './transfer-rows.ts'
+import { type ProgressingRecord, UNFINISHED } from './lateness.ts'
 
 const UNFINISHED_BATCHES = BATCH_STATUSES.filter((status) => status !== 'completed')
 const UNFINISHED_PAYOUTS = PAYOUT_STATUSES.filter((status) => status !== 'paid' && status !== 'canceled')
@@ -56,21 +54,11 @@ function filled(states: readonly string[], rows: readonly { state: string; count
 }
 
 async function readAges(db: Database, now: Date): Promise<[of: string, seconds: number][]> {
-  const [[transfer], { batches: moving }, [job]] = await Promise.all([
-    db
-      .select({ at: sql`min(${transferRows.createdAt})`.mapWith(transferRows.createdAt) })
-      .from(transferRows)
-      .where(inArray(transferRows.status, [...TRANSFER_VIEWS.open])),
-    listMovingBatches(db, 1),
-    db
-      .select({ at: sql`min(${JOB_PROGRESSED_AT})`.mapWith(relayJobs.createdAt) })
-      .from(relayJobs)
-      .where(eq(relayJobs.status, 'running')),
-  ])
-  const age = (at: Date | null | undefined) => (at ? Math.max(0, (now.getTime() - at.getTime()) / 1000) : 0)
-  return [
-    ['transfer', age(transfer?.at)],
-    ['batch', age(moving[0]?.progressedAt)],
-    ['job', age(job?.at)],
-  ]
+  const ageOf = async (record: ProgressingRecord): Promise<[string, number]> => {
+    const { table, isUnfinished, progressedAt } = UNFINISHED[record]
+    const oldest = sql`min(${progressedAt})`.mapWith(batches.createdAt)
+    const [row] = await db.select({ at: oldest }).from(table).where(isUnfinished)
+    return [record, row?.at ? Math.max(0, (now.getTime() - row.at.getTime()) / 1000) : 0]
+  }
+  return await Promise.all([ageOf('transfer'), ageOf('batch'), ageOf('job')])
 }

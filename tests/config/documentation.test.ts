@@ -5,13 +5,11 @@ import { errorCodesPage } from '#lib/api/error-codes-page.ts'
 import { configurationPage, environmentExample } from '#lib/config/documentation.ts'
 import { readEnvironment, VARIABLE_NAMES } from '#lib/config/environment.ts'
 import { SECTIONS } from '#lib/config/variables.ts'
-import { alertRules } from '#lib/dashboard/conditions.ts'
 import { containsSecretSeed } from '#lib/text/plain-text.ts'
 
 test.each([
   ['docs/configuration.md', configurationPage],
   ['docs/error-codes.md', errorCodesPage],
-  ['docs/alerts.yml', alertRules],
   ['.env.example', environmentExample],
 ])('equals the output of `npm run docs`: %s', (file, text) => {
   expect(readFileSync(file, 'utf8')).toBe(text())

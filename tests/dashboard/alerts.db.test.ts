@@ -3,11 +3,14 @@ import { Keypair } from '@stellar/stellar-sdk'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { z } from 'zod'
+import { MIN_HISTORY_LEFT } from '#lib/archive/ranges.ts'
 import { batchRow, insertRows, organisationRow } from '#lib/cli/seed/rows.ts'
+import { LATE_AFTER } from '#lib/dashboard/lateness.ts'
 import { type LedgerReader, ledgerFamilies } from '#lib/dashboard/ledger-metrics.ts'
 import { scrape } from '#lib/dashboard/scrape.ts'
 import { stateFamilies } from '#lib/dashboard/state-metrics.ts'
 import type { Database } from '#lib/db/connection.ts'
+import { BUDGET_PERCENT, SPONSOR_DAYS } from '#lib/server/service-attention.ts'
 import type { Network } from '#lib/stellar/network.ts'
 import { cloneDatabase } from '../support/database.ts'
 
@@ -47,6 +50,18 @@ test('documents each alert once in the runbook', () => {
 const call = async (_: string, __: object, schema: z.ZodType) =>
   schema.parse({ latestLedger: 12, oldestLedger: 3, latestLedgerCloseTime: String(NOW.getTime() / 1000 - 7) })
 const network = { call } as LedgerReader
+
+test.each([
+  ['PayrollTransferOpen', LATE_AFTER.transfer],
+  ['PayrollJobStalled', LATE_AFTER.job],
+  ['PayrollBatchStalled', LATE_AFTER.batch],
+  ['PayrollArchiveBehind', MIN_HISTORY_LEFT],
+  ['PayrollSponsorRunsDry', SPONSOR_DAYS],
+  ['PayrollBudgetNearlyUsed', BUDGET_PERCENT / 100],
+])('alerts at the threshold of the dashboard: %s', (name, threshold) => {
+  const { expr = '' } = rules.find(({ alert }) => alert === name) ?? {}
+  expect([...expr.matchAll(/[<>,] ([\d.]+)/g)].map(([, number]) => Number(number))).toContain(threshold)
+})
 
 test('uses only exported metrics and label values in alerts', async () => {
   const limits = { transfersPerAccount: 1, stroopsPerAccount: 1n, dailyBudget: 1n, callsBudget: 1n }

@@ -19,18 +19,15 @@ import {
   payoutRow,
   transferRow,
 } from '#lib/cli/seed/rows.ts'
-import { acknowledge } from '#lib/dashboard/acknowledgements.ts'
+import { type AcknowledgeableCondition, acknowledge } from '#lib/dashboard/acknowledgements.ts'
 import type { Attention } from '#lib/dashboard/attention.ts'
 import { listMovingBatches } from '#lib/dashboard/batches.ts'
-import { listFailedJobs } from '#lib/dashboard/failed-jobs.ts'
 import { readFilters } from '#lib/dashboard/filters.ts'
 import { batchState, jobState, payoutState, transferState } from '#lib/dashboard/lateness.ts'
 import { listOrganisations, ORGANISATION_FILTERS } from '#lib/dashboard/organisations.ts'
-import { listOverdueTransfers } from '#lib/dashboard/overdue-transfers.ts'
 import { readAttention, readAttentionOf } from '#lib/dashboard/overview.ts'
 import { listPayouts, PAYOUT_FILTERS } from '#lib/dashboard/payouts.ts'
 import { readPulse } from '#lib/dashboard/pulse.ts'
-import { listStalledBatches } from '#lib/dashboard/stalled-batches.ts'
 import { readTraffic } from '#lib/dashboard/traffic.ts'
 import { TRANSFER_FILTERS } from '#lib/dashboard/transfer-filters.ts'
 import { listTransfers } from '#lib/dashboard/transfers.ts'
@@ -134,6 +131,10 @@ beforeAll(async () => {
 })
 afterAll(() => database.close())
 
+/** The overview's items with a condition. */
+const listWith = async (condition: AcknowledgeableCondition, now = NOW) =>
+  (await readAttention(db, now)).items.filter(({ acknowledgeable }) => acknowledgeable?.condition === condition)
+
 test('lists batches in progress by their last progress, without hiding any behind newer ones', async () => {
   const { batches, total } = await listMovingBatches(db, 5)
   expect(total).toBe(33)
@@ -181,7 +182,7 @@ test('marks a late batch or transfer the same in every list', async () => {
 test('marks a batch, job or transfer as late one millisecond after its limit, in every list', async () => {
   const lists = async (now: Date) => {
     const [line] = (await listOrganisations(db, ALL_ORGANISATIONS, {}, now)).rows
-    return { stalled: line?.stalled, open: (await listOverdueTransfers(db, now)).length }
+    return { stalled: line?.stalled, open: (await listWith('transferOverdue', now)).length }
   }
   const stateOf = (status: 'started' | 'running' | 'open', at: Date, now: Date) => {
     if (status === 'started') return batchState({ status, progressedAt: at }, now)
@@ -352,7 +353,7 @@ test('lists a run whose payout is still ready, until a later run has it', async 
   })
   expect(await listJobItems()).toMatchObject([
     {
-      key: `job ${first.id}`,
+      key: `jobFailed ${first.id}`,
       batch: { id, name: 'Run' },
       what: '1 of 1 transfer of its run failed',
       organisation: { id: organisation },
@@ -374,7 +375,9 @@ test('lists a batch that the relay stopped paying as its run, and asks the emplo
   await insertRows(db, { contractors: [contractor], payouts: [ready], jobs: [run], items: [item, ended] })
   const { items } = await readAttention(db, NOW)
   const own = items.filter(({ batch: of }) => of?.id === id)
-  expect(own).toMatchObject([{ key: `slow ${run.id}`, what: '1 transfer of its run unfinished', since: before(40) }])
+  expect(own).toMatchObject([
+    { key: `jobStalled ${run.id}`, what: '1 transfer of its run unfinished', since: before(40) },
+  ])
   expect(own[0]?.organisation?.name).toBe('Northwind')
   expect(own[0]).not.toHaveProperty('request')
   expect(await readAttentionOf(db, NOW, { batch: id })).toEqual(own)
@@ -389,7 +392,7 @@ test('names what an overdue call does, and the account that sent it', async () =
     identities: [identityRow({ kind: 'ledger', sub: 'GCALLER set_spender', organisation })],
     contractors: [contractorRow({ organisation, name: 'Annie', address: `GAAA${'B'.repeat(48)}CCCC` })],
   })
-  const items = (await listOverdueTransfers(db, NOW)).filter(({ key }) => calls.some(({ id }) => key.endsWith(id)))
+  const items = (await listWith('transferOverdue')).filter(({ key }) => calls.some(({ id }) => key.endsWith(id)))
   expect(items.map(({ what }) => what).sort()).toEqual([
     'delegation to GAAA…CCCC open',
     'registration of GAAA…CCCC open',
@@ -413,7 +416,7 @@ test('names a run whose rows differ from its manifest, for the operator', async 
   )
   await insertRows(db, { jobs: [run], items })
   const { items: listed } = await readAttention(db, NOW)
-  expect(listed.find(({ key }) => key === `job ${run.id}`)).toMatchObject({
+  expect(listed.find(({ key }) => key === `jobFailed ${run.id}`)).toMatchObject({
     what: '2 of 2 transfers failed',
     why: expect.stringContaining('manifest-invalid'),
     remedy: expect.stringMatching(/by a contact that is not from this service, to revoke .* pay nothing of it\.$/),
@@ -571,7 +574,7 @@ test('counts failed batches beyond the 20 listed ones, including old ones, but n
     await payout(id, 'Alonzo', { status: 'failed', transfer: 'failed', at: 10, settled: 9 - n / 10, error: 'failed' })
   }
   const { items, otherFailedBatches } = await readAttention(db, NOW)
-  const listed = items.flatMap(({ key, batch: of }) => (key.startsWith('failed ') ? [of?.name] : []))
+  const listed = items.flatMap(({ key, batch: of }) => (key.startsWith('payoutsFailed ') ? [of?.name] : []))
   expect(listed.toSorted()).toEqual(Array.from({ length: 20 }, (_, n) => `Many ${n + 4}`).toSorted())
   // Four of these, and the two named Failed and Old.
   expect(otherFailedBatches).toBe(6)
@@ -626,13 +629,15 @@ test('lists the 20 jobs with failed lines that ended last, and reads no lines of
   ]
   await insertRows(db, { jobs, items: jobs.flatMap(itemsOf) })
   const queries = await database.capture(async () => {
-    const listed = await listFailedJobs(db)
-    expect(listed.map(({ key }) => key)).toEqual(jobs.slice(0, 20).map(({ id }) => `job ${id}`))
+    const listed = (await listWith('jobFailed')).toReversed()
+    expect(listed.map(({ key }) => key)).toEqual(jobs.slice(0, 20).map(({ id }) => `jobFailed ${id}`))
     expect(new Set(listed.map(({ what }) => what))).toEqual(new Set(['1 of 2 transfers failed']))
   })
   const reads = queries.filter(({ query }) => query.includes('count(*)') && query.includes('"relay_lines"'))
-  // The jobs, and why their lines failed.
-  expect(reads.map(({ params }) => jobs.slice(0, 20).every(({ id }) => params.includes(id)))).toEqual([true, true])
+  const naming = (some: typeof jobs) => reads.filter(({ params }) => some.every(({ id }) => params.includes(id)))
+  // How many lines the jobs have, and why some failed.
+  expect(naming(jobs.slice(0, 20))).toHaveLength(2)
+  expect([...naming(jobs.slice(20, 21)), ...naming(jobs.slice(21))]).toEqual([])
 })
 
 test('asks to check what has arrived before failed payouts are sent again that may have been paid', async () => {
@@ -662,7 +667,7 @@ test('lists what is left of a stalled batch beside its failures, and beside a fa
     const { items } = await readAttention(db, NOW)
     return items.filter((item) => item.batch?.id === id).map(({ key }) => key)
   }
-  expect((await readKeys()).toSorted()).toEqual([`failed ${id}`, `stalled ${id}`])
+  expect((await readKeys()).toSorted()).toEqual([`batchStalled ${id}`, `payoutsFailed ${id}`])
   const terms = { batch: id, manifest: 'm', signature: 's', quotaDay: '2026-11-20', userKind: 'ledger' as const }
   const run = jobRow({ ...terms, status: 'failed', createdAt: before(180), endedAt: NOW })
   const error = 'manifest-invalid'
@@ -672,16 +677,15 @@ test('lists what is left of a stalled batch beside its failures, and beside a fa
       itemRow({ job: run.id, payout: left?.id ?? '', spender: 'G', outcome: 'failed', error, queuedAt: before(180) }),
     ],
   })
-  expect(await listStalledBatches(db, NOW, id)).toEqual([])
-  expect((await readKeys()).toSorted()).toEqual([`failed ${id}`, `job ${run.id}`])
+  expect((await readKeys()).toSorted()).toEqual([`jobFailed ${run.id}`, `payoutsFailed ${id}`])
   // The run's rows may have been changed, so no employer is asked to pay another payout of the batch.
   const { items } = await readAttention(db, NOW)
-  expect(items.find(({ key }) => key === `failed ${id}`)).toMatchObject({
+  expect(items.find(({ key }) => key === `payoutsFailed ${id}`)).toMatchObject({
     remedy: 'Pay nothing of this batch: its run differs from what the employer has signed.',
     request: undefined,
   })
   expect((await readAttentionOf(db, NOW, { batch: id })).map(({ key }) => key)).toEqual([
-    `job ${run.id}`,
-    `failed ${id}`,
+    `jobFailed ${run.id}`,
+    `payoutsFailed ${id}`,
   ])
 })

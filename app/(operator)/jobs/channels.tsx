@@ -39,7 +39,7 @@ export function Channels({ channels, network, now }: ChannelsProps) {
               {channel.problem && (
                 <>
                   <p className="text-bad">{PROBLEM_EXPLANATIONS[channel.problem].meaning}</p>
-                  <p className="text-soft">{PROBLEM_EXPLANATIONS[channel.problem].remedy}</p>
+                  <p className="text-soft">{PROBLEM_EXPLANATIONS[channel.problem].remedy()}</p>
                 </>
               )}
               {channel.reconcileProblem && (

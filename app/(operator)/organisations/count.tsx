@@ -1,5 +1,5 @@
 import Link from 'next/link'
-import { groupDigits } from '../figures.tsx'
+import { groupDigits } from '#lib/text/figures.ts'
 import { addressOf } from '../query.ts'
 
 /** A count that links to the records. */

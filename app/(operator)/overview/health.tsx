@@ -1,5 +1,5 @@
 import type { Readiness } from '#lib/server/readiness.ts'
-import { groupDigits } from '../figures.tsx'
+import { groupDigits } from '#lib/text/figures.ts'
 import { Sign } from '../status.tsx'
 
 type Light = readonly [tone: 'good' | 'busy' | 'bad' | 'off', word: string, detail: string]

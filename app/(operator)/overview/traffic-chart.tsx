@@ -1,6 +1,6 @@
 import Link from 'next/link'
 import { RANGES, type Range, type Traffic, type TrafficPart } from '#lib/dashboard/traffic.ts'
-import { groupDigits } from '../figures.tsx'
+import { groupDigits } from '#lib/text/figures.ts'
 import { addressOf } from '../query.ts'
 import { stackHeights } from './bar.ts'
 import { Chart, HEIGHT, labelOf, PART } from './chart.tsx'

@@ -3,11 +3,11 @@ import { createElement } from 'react'
 import { renderToStaticMarkup } from 'react-dom/server'
 import { describe, expect, test } from 'vitest'
 import { NotConfigured } from '#app/(operator)/overview/not-configured.tsx'
-import { serviceAttention } from '#app/(operator)/overview/service-attention.ts'
-import type { ServiceState } from '#app/(operator)/overview/service-item.ts'
 import { readEnvironment, VARIABLE_NAMES } from '#lib/config/environment.ts'
 import { generateRelayKey, publicHalf } from '#lib/config/relay-key.ts'
 import type { FoundProblem } from '#lib/server/readiness.ts'
+import { serviceAttention } from '#lib/server/service-attention.ts'
+import type { ServiceState } from '#lib/server/service-condition.ts'
 import { composeSettings } from '#lib/server/settings.ts'
 
 const seed = (byte: number) => Keypair.fromRawEd25519Seed(new Uint8Array(32).fill(byte)).secret()

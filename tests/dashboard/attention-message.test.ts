@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { mailAbout, messageAbout, titleOf } from '#app/(operator)/attention-words.ts'
 import type { Attention } from '#lib/dashboard/attention.ts'
+import { messageAbout, titleOf } from '#lib/dashboard/attention-message.ts'
 
 const NOW = new Date('2026-11-20T12:00:00Z')
 
@@ -41,7 +41,7 @@ test('names batch, organisation, condition and duration in the title', () => {
 })
 
 test('composes an email to the users with an email, with the facts and the request', () => {
-  const mail = mailAbout(ITEM, NOW) ?? ''
+  const mail = messageAbout(ITEM, NOW)?.mail ?? ''
   expect(mail).toMatch(/^mailto:tessa%2Bpay%40lighthouse\.example\?subject=/)
   expect(new URL(mail).searchParams.get('body')).toBe(
     [
@@ -58,12 +58,14 @@ test('composes an email to the users with an email, with the facts and the reque
 test.each([{ request: undefined }, { users: [] }, { users: [{ sub: 'G', email: null }] }])(
   'composes no email for %j',
   (change) => {
-    expect(mailAbout({ ...ITEM, ...change }, NOW)).toBeUndefined()
+    expect(messageAbout({ ...ITEM, ...change }, NOW)?.mail).toBeUndefined()
   },
 )
 
 test('gives words for another contact where the stored one is not to be trusted, and no email', () => {
   const item = { ...ITEM, request: undefined, telling: 'Please pay nothing.' }
-  expect(mailAbout(item, NOW)).toBeUndefined()
-  expect(messageAbout(item, NOW)?.body).toMatch(/Please pay nothing\.$/)
+  expect(messageAbout(item, NOW)).toMatchObject({
+    body: expect.stringMatching(/Please pay nothing\.$/),
+    mail: undefined,
+  })
 })

@@ -1,5 +1,5 @@
-import type { Attention } from '#lib/dashboard/attention.ts'
-import { age } from './figures.tsx'
+import { age } from '#lib/text/figures.ts'
+import type { Attention } from './attention.ts'
 
 /** The title of an item: the records that it is about, and the condition. 'Night shift · Acme: 4 of 7 unpaid for 3 h'. */
 export function titleOf(item: Attention, now: Date): string {
@@ -9,8 +9,18 @@ export function titleOf(item: Attention, now: Date): string {
   return isOngoing && since ? `${title} for ${age(since, now)}` : title
 }
 
-/** What the organisation's users are told about an item: its facts, and the next step. Undefined if nothing is asked of them. */
-export function messageAbout(item: Attention, now: Date): { subject: string; body: string } | undefined {
+/** What the organisation's users are told about an item. */
+interface Message {
+  /** the next step */
+  request: string
+  /** the facts, and the next step */
+  body: string
+  /** a mailto URL (RFC 6068) with the body; undefined if no user has an email, or the stored one is not to be trusted */
+  mail: string | undefined
+}
+
+/** Composes the message about an item; undefined if nothing is asked of the users. */
+export function messageAbout(item: Attention, now: Date): Message | undefined {
   const { request = item.telling, since, why, contractors = [], recipients = [], moreContractors = 0 } = item
   if (request === undefined) return undefined
   const subject = titleOf(item, now)
@@ -22,14 +32,8 @@ export function messageAbout(item: Attention, now: Date): { subject: string; bod
     ...(payees.length === 0 ? [] : [`Payees: ${payees.join(', ')}${rest}.`]),
     ...(why === '' ? [] : [`Why: ${why}.`]),
   ]
-  return { subject, body: [...facts, '', request].join('\r\n') }
-}
-
-/** A mailto URL (RFC 6068) that requests the next step; undefined if nothing is requested, or no user has an email. */
-export function mailAbout(item: Attention, now: Date): string | undefined {
-  const recipients = (item.users ?? []).flatMap(({ email }) => (email === null ? [] : encodeURIComponent(email)))
-  const message = messageAbout(item, now)
-  if (!message || item.request === undefined || recipients.length === 0) return undefined
-  const { subject, body } = message
-  return `mailto:${recipients.join(',')}?subject=${encodeURIComponent(subject)}&body=${encodeURIComponent(body)}`
+  const body = [...facts, '', request].join('\r\n')
+  const emails = (item.users ?? []).flatMap(({ email }) => (email === null ? [] : encodeURIComponent(email)))
+  const mail = `mailto:${emails.join(',')}?subject=${encodeURIComponent(subject)}&body=${encodeURIComponent(body)}`
+  return { request, body, mail: item.request === undefined || emails.length === 0 ? undefined : mail }
 }
