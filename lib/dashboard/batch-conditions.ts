@@ -4,7 +4,7 @@ import { relayJobs, relayLines } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { type AttentionRow, NAMES_SHOWN, type Notice, type RecordCondition } from './attention.ts'
 import { askTo, describeCauses, type FailedFor, stepAfter } from './causes.ts'
-import { adviseOn, explainPayout } from './explanation.ts'
+import { causeOfPayout } from './explanation.ts'
 import { isLate } from './lateness.ts'
 import { outcomeOf, paysPayout, transferRows } from './transfer-rows.ts'
 import { isUnresolved } from './unresolved-lines.ts'
@@ -30,13 +30,10 @@ type Failure = Awaited<ReturnType<typeof selectFailures>>[number]
 function describeFailures({ id, payoutCount, failedCount }: Batch, failed: readonly Failure[]) {
   const [newest] = failed
   if (!newest) return undefined
-  const causes = failed.map(
-    (failure): FailedFor => ({
-      count: 1,
-      meaning: explainPayout(failure) || (failure.error ?? ''),
-      advice: adviseOn(failure),
-    }),
-  )
+  const causes = failed.map((failure): FailedFor => {
+    const { meaning, advice } = causeOfPayout(failure)
+    return { count: 1, meaning: meaning || (failure.error ?? ''), advice }
+  })
   const payoutsAgain = failedCount === 1 ? 'the failed payout' : `the ${failedCount} failed payouts`
   const sample = failedCount > failed.length ? `of the last ${failed.length}` : undefined
   return {

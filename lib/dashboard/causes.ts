@@ -1,15 +1,12 @@
-import type { Attention } from './attention.ts'
-import type { Advice } from './explanation.ts'
+import type { Notice } from './attention.ts'
+import type { Cause } from './explanation.ts'
 
 /** Some payments that failed for the same reason. */
-export interface FailedFor {
+export interface FailedFor extends Cause {
   count: number
-  /** in words; empty if unknown */
-  meaning: string
-  advice: Advice
 }
 
-type Step = Pick<Attention, 'actor' | 'remedy' | 'request' | 'asksToPay'>
+type Step = Pick<Notice, 'actor' | 'remedy' | 'request' | 'asksToPay'>
 
 const CAUSES_SHOWN = 3
 
@@ -37,7 +34,7 @@ export function stepAfter(
 ): Step {
   const ways = countBy(failures, ({ advice }) => advice.again).map(([way, count]) => [way(count), count] as const)
   const [only, ...others] = ways
-  const list = ways.map(([way, count]) => `${count}${way.replace(',', '') || ' as before'}`).join('; ')
+  const list = ways.map(([way, count]) => `${count}${way || ' as before'}`).join('; ')
   const how = others.length === 0 ? only?.[0] : `${sample ? `, ${sample}` : ''}: ${list}`
   const step = `${again}${how ?? ''}`
   const first = [...new Set(failures.flatMap(({ advice }) => advice.first ?? []))]

@@ -19,22 +19,25 @@ export interface Advice {
   again: (count: number) => string
 }
 
-interface Cause {
+/** Why a payment failed, and what removes that. */
+export interface Cause {
+  /** in words; empty if unknown */
   meaning: string
   advice: Advice
 }
 
 const ANY_WAY: Advice = { again: () => '' }
+const NO_CAUSE: Cause = { meaning: '', advice: ANY_WAY }
 const REGISTERED: Advice = {
-  again: (count) => `, after ${count === 1 ? 'the recipient has' : 'the recipients have'} registered with the token`,
+  again: (count) => ` after ${count === 1 ? 'the recipient has' : 'the recipients have'} registered with the token`,
 }
 const BOTH_REGISTERED: Advice = {
   again: (count) =>
-    `, after the sender and ${count === 1 ? 'the recipient' : 'the recipients'} have registered with the token`,
+    ` after the sender and ${count === 1 ? 'the recipient' : 'the recipients'} have registered with the token`,
 }
 const NEW_DELEGATION: Advice = { again: () => ' in a run with a new delegation' }
 const CORRECTED: Advice = {
-  again: () => ', after the developer of the application has corrected it: its calls are malformed',
+  again: () => ' after the developer of the application has corrected it: its calls are malformed',
 }
 const TOMORROW: Advice = { again: () => ' tomorrow, after the quotas are reset at 00:00 UTC' }
 const FROZEN = LINE_ERRORS['account-frozen']
@@ -103,71 +106,59 @@ interface Outcome {
   refusalCode: string | null
 }
 
-/** Explains why a payout failed, by its error or by its last transfer; empty if neither has an explanation. */
-export function explainPayout({ error, outcome }: { error: string | null; outcome: Outcome | null }): string {
-  if (error !== null && isLineErrorCode(error)) return explainLine(error).meaning
-  return outcome ? explainTransfer(outcome) : ''
+/** Explains why a payout failed, by its error or by its last transfer. */
+export function causeOfPayout({ error, outcome }: { error: string | null; outcome: Outcome | null }): Cause {
+  if (error !== null && isLineErrorCode(error)) return explainLine(error)
+  return outcome ? causeOfTransfer(outcome) : NO_CAUSE
 }
 
-/** Explains a transfer's status; empty if there is nothing to explain. */
-export function explainTransfer(transfer: Outcome): string {
-  const { status, resultCode, contractError, refusalCode } = transfer
-  if (status === 'succeeded' || status === 'open') return ''
-  if (status === 'expired') {
-    const why = refusalCode === null ? '' : `the network refused it: ${inWords(refusalCode)}; `
-    return resultCode === null
-      ? `${why}it expired before a ledger included it, and nothing was paid`
-      : `${why}another transaction of the account, unknown to this service, used its sequence number: check whether it paid`
-  }
-  if (status === 'unknown') return 'the RPC no longer has the history that shows whether it was paid'
-  return explainResult({ resultCode, contractError })
-}
+/** Explains why a payout failed, in words; empty if neither its error nor its last transfer has an explanation. */
+export const explainPayout = (payout: Parameters<typeof causeOfPayout>[0]): string => causeOfPayout(payout).meaning
 
-/** What removes the cause of a failed payout, by its error or by its last transfer. */
-export function adviseOn({ error, outcome }: { error: string | null; outcome: Outcome | null }): Advice {
-  if (error !== null && isLineErrorCode(error)) return explainLine(error).advice
-  if (!outcome) return ANY_WAY
-  const { status, contractError, resultCode, refusalCode } = outcome
-  if (contractError !== null) return adviseOnContract(contractError)
+/** Explains a transfer's status in words; empty if there is nothing to explain. */
+export const explainTransfer = (transfer: Outcome): string => causeOfTransfer(transfer).meaning
+
+function causeOfTransfer({ status, resultCode, contractError, refusalCode }: Outcome): Cause {
+  if (status === 'succeeded' || status === 'open') return NO_CAUSE
+  if (status === 'unknown')
+    return { ...NO_CAUSE, meaning: 'the RPC no longer has the history that shows whether it was paid' }
   // A transfer that was refused at first may have been included later.
-  const code = status === 'expired' ? refusalCode : resultCode
-  return RESULT_CODES[code ?? '']?.advice ?? ANY_WAY
+  if (status === 'failed') return causeOfResult({ resultCode, contractError })
+  const refused = causeOfResult({ resultCode: refusalCode, contractError: null })
+  const why = refusalCode === null ? '' : `the network refused it: ${refused.meaning}; `
+  const end =
+    resultCode === null
+      ? 'it expired before a ledger included it, and nothing was paid'
+      : 'another transaction of the account, unknown to this service, used its sequence number: check whether it paid'
+  return { meaning: `${why}${end}`, advice: refused.advice }
 }
 
-/** Explains why a line of a job or run was not paid, by its code, and what removes the cause. */
+/** Explains why a line of a job or run was not paid, by its code. */
 export function explainLine(error: string): Cause {
   const contractError = contractErrorOf(error)
-  if (contractError !== undefined) {
-    return { meaning: explainResult({ resultCode: null, contractError }), advice: adviseOnContract(contractError) }
-  }
+  if (contractError !== undefined) return causeOfResult({ resultCode: null, contractError })
   const advice = (isLineErrorCode(error) && LINE_ADVICE[error]) || ANY_WAY
   return { meaning: error === '' ? '' : `${describeLineError(error)} (${error})`, advice }
 }
 
-const adviseOnContract = (contractError: number): Advice =>
-  CONTRACT_ERRORS[contractError]?.advice ?? {
-    ...ANY_WAY,
-    first: `Ask the token’s operator what contract error ${contractError} (interface 0.8.0) means, and what removes it`,
-  }
-
-/** Explains a result or contract error; empty without either. */
-export function explainResult({
-  resultCode,
-  contractError,
-}: {
+interface Result {
   resultCode: string | null
   contractError: number | null
-}): string {
-  if (contractError !== null) {
-    const words = CONTRACT_ERRORS[contractError]?.meaning
-    return words ? `${words} (contract error ${contractError})` : `contract error ${contractError}`
-  }
-  return resultCode === null ? '' : inWords(resultCode)
 }
 
-function inWords(resultCode: string): string {
-  const words = RESULT_CODES[resultCode]?.meaning
-  return words ? `${words} (${resultCode})` : resultCode
+/** Explains a result or contract error in words; empty without either. */
+export const explainResult = (result: Result): string => causeOfResult(result).meaning
+
+function causeOfResult({ resultCode, contractError }: Result): Cause {
+  if (contractError !== null) {
+    const known = CONTRACT_ERRORS[contractError]
+    if (known) return { ...known, meaning: `${known.meaning} (contract error ${contractError})` }
+    const first = `Ask the token’s operator what contract error ${contractError} (interface 0.8.0) means, and what removes it`
+    return { meaning: `contract error ${contractError}`, advice: { ...ANY_WAY, first } }
+  }
+  if (resultCode === null) return NO_CAUSE
+  const known = RESULT_CODES[resultCode]
+  return known ? { ...known, meaning: `${known.meaning} (${resultCode})` } : { ...NO_CAUSE, meaning: resultCode }
 }
 
 /** Why the sponsor refused a transfer, or the mail server an invite, by the code in the audit log. */

@@ -17,7 +17,7 @@ export type ProgressingRecord = keyof typeof LATE_AFTER
 export const WHY_OVERDUE =
   'it should have settled within 6 minutes, and the Stellar RPC has not reported whether it was applied'
 
-/** The records that are unfinished, and when each last made progress. An index orders each by that time. */
+/** Which records are unfinished, and when each last made progress. */
 export const UNFINISHED = {
   batch: { table: batches, isUnfinished: eq(batches.status, 'started'), progressedAt: batches.progressedAt },
   job: { table: relayJobs, isUnfinished: eq(relayJobs.status, 'running'), progressedAt: JOB_PROGRESSED_AT },

@@ -1,23 +1,21 @@
 import { expect, test } from 'vitest'
 import { describeCauses, type FailedFor, stepAfter } from '#lib/dashboard/causes.ts'
-import { adviseOn, explainLine, explainPayout } from '#lib/dashboard/explanation.ts'
+import { causeOfPayout, explainLine } from '#lib/dashboard/explanation.ts'
 
 const outcome = { status: 'failed', resultCode: 'txFailed', contractError: null, refusalCode: null } as const
 const STALE = { ...outcome, contractError: 3506 }
 
+type Payout = Parameters<typeof causeOfPayout>[0]
+
 /** Payouts that failed for a reason. */
-const failed = (payout: Parameters<typeof explainPayout>[0], count = 1): FailedFor => ({
-  count,
-  meaning: explainPayout(payout),
-  advice: adviseOn(payout),
-})
+const failed = (payout: Payout, count = 1): FailedFor => ({ count, ...causeOfPayout(payout) })
 
 const AGAIN = 'send them again'
 const remedyOf = (...failures: FailedFor[]) => stepAfter(failures, AGAIN).remedy
 
 test.each([
   ['allowance-short', /^the escrow does not cover .* \(allowance-short\)$/, ' in a run with a new delegation'],
-  ['recipient-unregistered', /not registered with the token/, ', after the recipient has registered with the token'],
+  ['recipient-unregistered', /not registered with the token/, ' after the recipient has registered with the token'],
 ])('explains a payout that a run could not pay, even after a failed transfer: %s', (error, meaning, how) => {
   for (const transfer of [null, STALE]) {
     const failure = failed({ error, outcome: transfer })
@@ -28,7 +26,7 @@ test.each([
 
 test('explains a payout by its transfer, and not at all without one', () => {
   expect(failed({ error: 'failed', outcome: STALE }).meaning).toMatch(/proof does not match/)
-  expect(explainPayout({ error: 'toString', outcome: null })).toBe('')
+  expect(failed({ error: 'toString', outcome: null }).meaning).toBe('')
   expect(remedyOf(failed({ error: null, outcome: null }))).toBe(`Ask the employer to ${AGAIN}.`)
 })
 
@@ -36,13 +34,13 @@ test.each([
   [
     { contractError: 3501 },
     'employer',
-    'Ask the employer to send them again, after the sender and the recipient have registered',
+    'Ask the employer to send them again after the sender and the recipient have registered',
   ],
   [{ contractError: 3506 }, 'employer', 'Ask the employer to send them again with a new proof.'],
   [
     { contractError: 3507 },
     'employer',
-    'Ask the employer to send them again, after the developer of the application has ',
+    'Ask the employer to send them again after the developer of the application has ',
   ],
   [{ contractError: 3999 }, 'operator', 'Ask the token’s operator what contract error 3999 (interface 0.8.0) means, '],
   [
@@ -85,7 +83,7 @@ test('counts the reasons of several failures, and says how each is sent again', 
 
 test.each([
   ['recipient-unregistered', /is not registered .* \(recipient-unregistered\)$/, ' after the recipient has registered'],
-  ['contract-error-3501', /3501/, ', after the sender and the recipient have registered'],
+  ['contract-error-3501', /3501/, ' after the sender and the recipient have registered'],
   ['contract-error-3999', 'contract error 3999', 'what contract error 3999 (interface 0.8.0) means'],
   ['failed-too-often', /too often/, 'Remove the cause for which its transfers failed'],
   ['daily-budget', /budget/, 'Raise SPONSOR_DAILY_BUDGET'],
