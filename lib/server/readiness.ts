@@ -15,21 +15,21 @@ import { formatUnits } from '#lib/text/money.ts'
 import { paysForAnything } from '#lib/transfers/policy.ts'
 import type { Service } from './services.ts'
 
-const check = z
+const checkShape = z
   .object({ ok: z.boolean() })
   .catchall(z.union([z.string(), z.number(), z.boolean()]))
   .meta({ description: 'whether it is available, and details: a `problem` in words if it is not' })
 /** Whether one dependency of the service is available. */
-export type Check = z.output<typeof check>
+export type Check = z.output<typeof checkShape>
 
 /** The response of GET /ready. */
 export const readinessShape = z.object({
   ok: z.boolean().meta({ description: 'whether all of them are available' }),
-  database: check,
-  ledger: check,
-  sponsor: check,
-  relay: check,
-  archive: check,
+  database: checkShape,
+  ledger: checkShape,
+  sponsor: checkShape,
+  relay: checkShape,
+  archive: checkShape,
 })
 export type Readiness = z.output<typeof readinessShape>
 
@@ -51,30 +51,41 @@ export function readiness(service: Service): Promise<Readiness> {
 }
 
 async function checkAll(service: Service): Promise<Readiness> {
-  const causes: Causes = {}
-  const attempt = async (part: Part, problem: string, check: (service: Service) => Promise<Check>): Promise<Check> => {
+  const attempt = async (problem: string, check: (service: Service) => Promise<Finding>): Promise<Finding> => {
     try {
       return await check(service)
     } catch (error) {
       log('error', 'readiness', { problem, failure: describeFailure(error) })
-      causes[part] = innermostReason(error)
-      return { ok: false, problem }
+      return { check: { ok: false }, problems: [problem], cause: innermostReason(error) }
     }
   }
   const [database, ledger, sponsor, relay, archive] = await Promise.all([
-    attempt('database', 'the database cannot be reached', checkDatabase),
-    attempt('ledger', 'the ledger cannot be reached', checkLedger),
-    attempt('sponsor', 'the sponsor cannot be looked up', checkSponsor),
-    attempt('relay', 'the relays cannot be looked up', checkRelays),
-    attempt('archive', 'the archive cannot be looked up', checkArchive),
+    attempt('the database cannot be reached', checkDatabase),
+    attempt('the ledger cannot be reached', checkLedger),
+    attempt('the sponsor cannot be looked up', checkSponsor),
+    attempt('the relays cannot be looked up', checkRelays),
+    attempt('the archive cannot be looked up', checkArchive),
   ])
-  const parts = { database, ledger, sponsor, relay, archive }
-  noteProblems(service, parts, causes)
+  const findings = { database, ledger, sponsor, relay, archive }
+  noteProblems(service, findings)
+  const checks = Object.entries(findings).map(([part, finding]) => [part, present(finding)])
+  const parts: Record<Part, Check> = Object.fromEntries(checks)
   return { ok: Object.values(parts).every(({ ok }) => ok), ...parts }
 }
 
 type Part = Exclude<keyof Readiness, 'ok'>
-type Causes = Partial<Record<Part, string>>
+
+/** The result of a check, and its problems in words. */
+interface Finding {
+  check: Check
+  problems?: readonly string[]
+  cause?: string
+}
+
+const present = ({ check, problems = [] }: Finding): Check => ({
+  ...check,
+  ...(problems.length > 0 && { problem: problems.join('; ') }),
+})
 
 /** A problem that the checks of this process have found. */
 export interface FoundProblem {
@@ -93,71 +104,69 @@ const found = perProcess('problems', () => new WeakMap<Service['settings'], Foun
 export const foundProblems = ({ settings }: Pick<Service, 'settings'>): readonly FoundProblem[] =>
   found.get(settings) ?? []
 
-function noteProblems(service: Service, parts: Omit<Readiness, 'ok'>, causes: Causes): void {
+function noteProblems(service: Service, findings: Record<Part, Finding>): void {
   const before = foundProblems(service)
   const now = service.now()
-  const problems = Object.entries(parts).flatMap(([name, check]) => {
+  const noted = Object.entries(findings).flatMap(([name, { problems = [], cause }]) => {
     const part = name as Part
-    return splitProblems(check).map((problem): FoundProblem => {
+    return problems.map((problem): FoundProblem => {
       const known = before.find((one) => one.part === part && one.problem === problem)
-      return { part, problem, since: known?.since ?? now, cause: causes[part] }
+      return { part, problem, since: known?.since ?? now, cause }
     })
   })
-  found.set(service.settings, problems)
+  found.set(service.settings, noted)
 }
 
-/** A check reports several problems in one text. */
-const SEPARATOR = '; '
-const splitProblems = ({ problem }: Check): string[] => (problem === undefined ? [] : `${problem}`.split(SEPARATOR))
+/** A feature that is not configured. The service is ready without it. */
+const OFF: Finding = { check: { ok: true, configured: false } }
 
-async function checkDatabase(service: Service): Promise<Check> {
+async function checkDatabase(service: Service): Promise<Finding> {
   const db = await service.database()
   await db.execute(sql`SELECT 1`)
-  return { ok: true }
+  return { check: { ok: true } }
 }
 
-async function checkLedger({ network, database, now, settings: { token } }: Service): Promise<Check> {
+async function checkLedger({ network, database, now, settings: { token } }: Service): Promise<Finding> {
   const { sequence: latestLedger, closedAt } = await readLatestLedger(network)
   const present = await readPresent({ database, now })
   const age = Math.max(0, Math.round(present.getTime() / 1000) - closedAt)
   const readForeign = async () => (token === undefined ? undefined : await foreignSince(await database(), token))
   // A database that cannot be reached is a problem of its part.
   const isForeign = (await readForeign().catch(() => undefined)) !== undefined
-  const problem = isForeign ? FOREIGN : age > SILENT_SECONDS ? 'the last ledger is old' : undefined
-  return { ok: problem === undefined, ...(problem !== undefined && { problem }), latestLedger, age }
+  const problems = isForeign ? [FOREIGN] : age > SILENT_SECONDS ? ['the last ledger is old'] : []
+  return { check: { ok: problems.length === 0, latestLedger, age }, problems }
 }
 
-async function checkSponsor({ sponsor, settings }: Service): Promise<Check> {
-  // Without a key the feature is off, and the service is still ready.
-  if (!sponsor) return { ok: true, configured: false }
+async function checkSponsor({ sponsor, settings }: Service): Promise<Finding> {
+  if (!sponsor) return OFF
   const address = sponsor.keypair.publicKey()
   const available = await sponsor.readBalance()
   const balance = { address, availableXlm: formatUnits(available) }
   if (!paysForAnything(sponsor.rules)) {
     const remedy = settings.token ? 'SPONSOR_CONTRACTS is empty' : 'set CONFIDENTIAL_TOKEN'
-    return { ok: true, configured: false, problem: `nothing to pay for: ${remedy}`, ...balance }
+    return { check: { ...OFF.check, ...balance }, problems: [`nothing to pay for: ${remedy}`] }
   }
   const low = available < sponsor.rules.maxFee * LOW_FLOAT_TRANSFERS
-  return { ok: !low, ...(low && { problem: 'the float is low' }), ...balance }
+  return { check: { ok: !low, ...balance }, problems: low ? ['the float is low'] : [] }
 }
 
 /**
  * Any host with the same database may run a relay. Other channels take over the items of a channel that can't pay,
  * which is reported.
  */
-async function checkRelays({ settings, database, now }: Service): Promise<Check> {
-  if (!settings.batch || !settings.token) return { ok: true, configured: false }
+async function checkRelays({ settings, database, now }: Service): Promise<Finding> {
+  if (!settings.batch || !settings.token) return OFF
   const present = await readPresent({ database, now })
   const state = await readRelayState(await database(), settings.token, present)
-  const { channels, problems, canPay, runs, runProblems, stoppedAt } = state
-  const problem = [
+  const { channels, canPay, runs, stoppedAt } = state
+  const problems = [
     ...(channels > 0 ? [] : ['no relay is running']),
     ...(stoppedAt ? [`payments are stopped since ${stoppedAt.toISOString()}`] : []),
     ...(canPay ? [] : ['no channel can pay']),
-    ...problems,
-    ...runProblems.map((runProblem) => `no runs: ${runProblem}`),
-  ].join(SEPARATOR)
-  return { ok: canPay, channels, runs, ...(problem && { problem }) }
+    ...state.problems,
+    ...state.runProblems.map((problem) => `no runs: ${problem}`),
+  ]
+  return { check: { ok: canPay, channels, runs }, problems }
 }
 
 /** An RPC with fewer ledgers has only just started to keep them. */
@@ -166,8 +175,8 @@ const SHORTEST_WINDOW = 1_000
 export const LEDGERS_MISSING = 'ledgers are missing'
 
 /** A gap is reported but does not affect readiness: no restart fills it, only another RPC can. */
-async function checkArchive({ archive: context, database }: Service): Promise<Check> {
-  if (!context) return { ok: true, configured: false }
+async function checkArchive({ archive: context, database }: Service): Promise<Finding> {
+  if (!context) return OFF
   const db = await database()
   const [{ oldestLedger, latestLedger }, archive] = await Promise.all([
     readWindow(context.network),
@@ -182,13 +191,12 @@ async function checkArchive({ archive: context, database }: Service): Promise<Ch
   const isLate = window >= SHORTEST_WINDOW && through - oldestLedger < window * MIN_HISTORY_LEFT
   if (!coverage) {
     const problem = isLate ? 'ingestion has not started: events will be lost' : 'nothing is archived yet'
-    return { ok: !isLate, behind, historyLeft, problem }
+    return { check: { ok: !isLate, behind, historyLeft }, problems: [problem] }
   }
   const { ingestedThrough, finalThrough, gaps, ...missing } = coverage
-  const problem = [
+  const problems = [
     ...(isLate ? ['ingestion is far behind: events will be lost'] : []),
     ...(gaps > 0 ? [LEDGERS_MISSING] : []),
-  ].join(SEPARATOR)
-  const part = { ok: !isLate, ingestedThrough, finalThrough, behind, historyLeft, gaps, ...missing }
-  return { ...part, ...(problem && { problem }) }
+  ]
+  return { check: { ok: !isLate, ingestedThrough, finalThrough, behind, historyLeft, gaps, ...missing }, problems }
 }
