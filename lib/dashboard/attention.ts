@@ -48,8 +48,6 @@ export interface Notice {
   recipients?: readonly string[]
   /** how many payees are neither in `contractors` nor in `recipients` */
   moreContractors?: number
-  /** the page with the details */
-  page: string
 }
 
 /** Something that someone must handle or should know about. */
@@ -72,6 +70,8 @@ export interface Attention extends Notice {
   acknowledgement?: Acknowledgement | null
   /** whether an operator can let payments go on */
   isStop?: true
+  /** the page with the details; empty without one */
+  page: string
 }
 
 /** A record that needs attention, and the records that it belongs to. */
@@ -92,6 +92,8 @@ export interface AttentionRow {
 /** A condition of a record: which records have it, and what an item says about each. */
 export interface RecordCondition {
   level: Attention['level']
+  /** the tab of the record's page that lists its cause */
+  tab?: string
   /** the condition over the record's table */
   holds: (now: Date) => SQL | undefined
   /** which records are listed if there are more than MAX_LISTED */

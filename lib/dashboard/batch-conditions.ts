@@ -17,6 +17,7 @@ const MAX_EXPLAINED = 200
 /** Payouts of a batch have failed. Acknowledged, it is listed again once another fails. */
 export const payoutsFailed: RecordCondition = {
   level: 'bad',
+  tab: 'failed',
   holds: () => gt(batches.failedCount, 0),
   order: [desc(batches.failedAt), batches.id],
   describe: async (db, ids) => {
@@ -27,7 +28,7 @@ export const payoutsFailed: RecordCondition = {
 
 type Failure = Awaited<ReturnType<typeof selectFailures>>[number]
 
-function describeFailures({ id, payoutCount, failedCount }: Batch, failed: readonly Failure[]) {
+function describeFailures({ payoutCount, failedCount }: Batch, failed: readonly Failure[]) {
   const [newest] = failed
   if (!newest) return undefined
   const causes = failed.map((failure): FailedFor => {
@@ -43,7 +44,6 @@ function describeFailures({ id, payoutCount, failedCount }: Batch, failed: reado
     ...(newest.mayBePaid ? checkFirst(failedCount) : stepAfter(causes, `send ${payoutsAgain} again`, { sample })),
     contractors: failed.slice(0, NAMES_SHOWN).map(({ contractor }) => contractor),
     moreContractors: Math.max(0, failedCount - NAMES_SHOWN),
-    page: `/batches/${id}?status=failed`,
   } satisfies Notice & { since: Date }
 }
 
@@ -103,6 +103,7 @@ const hasUnfinishedRun = sql`exists (select from ${relayJobs} where ${relayJobs.
  */
 export const batchStalled: RecordCondition = {
   level: 'late',
+  tab: 'ready',
   holds: (now) => and(isLate('batch', now), not(hasUnfinishedRun), hasUnsentPayout),
   order: [batches.progressedAt, batches.sequence],
   describe: async (db, ids) => {
@@ -112,7 +113,7 @@ export const batchStalled: RecordCondition = {
 }
 
 function describeUnsent(
-  { id, payoutCount, settledCount, failedCount }: Batch,
+  { payoutCount, settledCount, failedCount }: Batch,
   unsent: Awaited<ReturnType<typeof selectUnsent>>,
 ) {
   const waiting = unsent[0]?.all ?? 0
@@ -125,7 +126,6 @@ function describeUnsent(
     request: `Please open your payroll application and send ${rest}, or cancel ${waiting === 1 ? 'it' : 'them'}.`,
     contractors: unsent.map(({ contractor, name }) => ({ id: contractor, name })),
     moreContractors: Math.max(0, waiting - unsent.length),
-    page: `/batches/${id}?status=ready`,
   } satisfies Notice
 }
 

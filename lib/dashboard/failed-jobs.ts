@@ -2,7 +2,7 @@ import { and, count, desc, eq, inArray, isNull, sql } from 'drizzle-orm'
 import { contractors } from '#drizzle/schema/directory.ts'
 import { relayJobs, relayLines } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
-import { type AttentionRow, NAMES_SHOWN, type Notice, type RecordCondition } from './attention.ts'
+import { NAMES_SHOWN, type Notice, type RecordCondition } from './attention.ts'
 import { askTo, describeCauses, type FailedFor, stepAfter } from './causes.ts'
 import { explainLine } from './explanation.ts'
 import { anyOf } from './filters.ts'
@@ -35,14 +35,10 @@ export const jobFailed: RecordCondition = {
   order: [desc(relayJobs.endedAt), relayJobs.id],
   describe: async (db, ids) => {
     const [causes, payees, sizes] = await Promise.all([findCauses(db, ids), findPayees(db, ids), countLines(db, ids)])
-    return (row) => {
-      const failures = causes.get(row.id) ?? []
-      return {
-        ...describeEnds(failures, sizes.get(row.id) ?? 0, row.batch !== null),
-        ...namePayees(payees.get(row.id) ?? [], row.organisation?.id),
-        page: `/jobs/${row.id}`,
-      }
-    }
+    return ({ id, batch, organisation }) => ({
+      ...describeEnds(causes.get(id) ?? [], sizes.get(id) ?? 0, batch !== null),
+      ...namePayees(payees.get(id) ?? [], organisation?.id),
+    })
   },
 }
 
@@ -52,19 +48,23 @@ interface Ending extends FailedFor {
   isTampered: boolean
 }
 
-function describeEnds(endings: readonly Ending[], lines: number, isRun: boolean): Omit<Notice, 'page'> {
-  const unknown = endings.reduce((sum, { isUnknown, count }) => sum + (isUnknown ? count : 0), 0)
-  const failed = endings.reduce((sum, { count }) => sum + count, 0) - unknown
+function describeEnds(endings: readonly Ending[], lines: number, isRun: boolean): Notice {
+  const sum = (some: readonly Ending[]) => some.reduce((total, ending) => total + ending.count, 0)
+  const unknown = sum(endings.filter(({ isUnknown }) => isUnknown))
   const all = `${lines} ${lines === 1 ? 'transfer' : 'transfers'}${isRun ? ' of its run' : ''}`
-  const lost = `${unknown === 1 ? 'has' : 'have'} an unknown outcome`
-  const facts = { what: `${failed} of ${all} failed`, why: describeCauses(endings) }
-  if (unknown > 0) facts.what = failed === 0 ? `${unknown} of ${all} ${lost}` : `${facts.what}, ${unknown} ${lost}`
+  const facts = { what: describeCounts(sum(endings) - unknown, unknown, all), why: describeCauses(endings) }
   if (endings.some(({ isTampered }) => isTampered)) return { ...facts, ...TAMPERED }
   if (unknown > 0) return { ...facts, ...UNKNOWN }
   return {
     ...facts,
     ...(isRun ? stepAfter(endings, 'run the batch again') : stepAfter(endings, ANOTHER_BATCH, { note: NO_NEW_JOB })),
   }
+}
+
+function describeCounts(failed: number, unknown: number, all: string): string {
+  if (unknown === 0) return `${failed} of ${all} failed`
+  const lost = `${unknown === 1 ? 'has' : 'have'} an unknown outcome`
+  return failed === 0 ? `${unknown} of ${all} ${lost}` : `${failed} of ${all} failed, ${unknown} ${lost}`
 }
 
 async function countLines(db: Database, ids: string[]): Promise<Map<string, number>> {
@@ -125,7 +125,10 @@ function selectPayees(db: Database, ids: string[]) {
 }
 
 /** The first payees in words: contractors of the organisation by name, and others by address. */
-function namePayees(payees: readonly Payee[], organisation: string | undefined) {
+function namePayees(
+  payees: readonly Payee[],
+  organisation: string | undefined,
+): Pick<Notice, 'contractors' | 'recipients' | 'moreContractors'> {
   const own = payees.flatMap((payee) =>
     payee.contractor && payee.organisation === organisation ? { ...payee, contractor: payee.contractor } : [],
   )
@@ -137,5 +140,5 @@ function namePayees(payees: readonly Payee[], organisation: string | undefined) 
     contractors: shown,
     recipients,
     moreContractors: own.length + others.size - shown.length - recipients.length,
-  } satisfies Partial<AttentionRow | Notice>
+  }
 }

@@ -2,7 +2,7 @@ import { and, eq, inArray, isNotNull } from 'drizzle-orm'
 import { paymentStops, relayJobs, relayLines } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { ACKNOWLEDGEABLE } from './acknowledgements.ts'
-import { type Attention, type AttentionRow, MAX_LISTED } from './attention.ts'
+import { type Attention, type AttentionRow, MAX_LISTED, type RecordCondition } from './attention.ts'
 import { CONDITIONS, countRecords, readRows, type Subject } from './attention-rows.ts'
 import { isUnresolved } from './unresolved-lines.ts'
 import { findUsers } from './users.ts'
@@ -41,12 +41,12 @@ async function describeRows(db: Database, rows: readonly AttentionRow[]): Promis
   // An employer is not asked for the rest of a batch whose transfer is not decided.
   const listed = rows.filter(({ condition, batch }) => condition !== 'batchStalled' || !undecided.has(batch?.id))
   const items = [...Map.groupBy(listed, ({ condition }) => condition)].map(async ([condition, same]) => {
-    const { level, describe } = CONDITIONS[condition]
+    const { level, tab, describe }: RecordCondition = CONDITIONS[condition]
     const ids = same.map(({ id }) => id)
     const noticeOf = await describe(db, ids, same)
     return same.flatMap((row): Attention[] => {
       const notice = noticeOf(row)
-      return notice ? [{ ...itemOf(row), level, ...notice }] : []
+      return notice ? [{ ...itemOf(row, tab), level, ...notice }] : []
     })
   })
   return await complete(db, (await Promise.all(items)).flat())
@@ -54,17 +54,21 @@ async function describeRows(db: Database, rows: readonly AttentionRow[]): Promis
 
 const isUndecided = ({ condition }: AttentionRow) => condition === 'transferOverdue' || condition === 'outcomeUnknown'
 
-function itemOf({ condition, id, lastEvent, acknowledgement, batch, organisation, user, contractor }: AttentionRow) {
-  const isJob = ACKNOWLEDGEABLE[condition] === 'job'
+const PAGES = { batch: '/batches', job: '/jobs', transfer: '/transfers' } as const
+
+function itemOf(row: AttentionRow, tab: string | undefined) {
+  const { condition, id, lastEvent, acknowledgement, batch, organisation, user, contractor } = row
+  const record = ACKNOWLEDGEABLE[condition]
   return {
     key: `${condition} ${id}`,
     since: lastEvent,
-    ...(isJob && !batch && { name: `Relay job ${id.slice(0, 8)}` }),
+    ...(record === 'job' && !batch && { name: `Relay job ${id.slice(0, 8)}` }),
     ...(organisation ? { organisation } : { users: user ? [user] : [] }),
     ...(batch && { batch: { id: batch.id, name: batch.name } }),
     ...(contractor && { contractors: [contractor] }),
     acknowledgeable: { condition, subject: id, lastEvent },
     acknowledgement,
+    page: `${PAGES[record]}/${id}${tab ? `?status=${tab}` : ''}`,
   }
 }
 

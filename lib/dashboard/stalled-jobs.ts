@@ -29,7 +29,6 @@ export const jobStalled: RecordCondition = {
         isOngoing: true,
         ...describeStall(row, open, channels.get(row.id) ?? NO_CHANNELS),
         actor: 'operator',
-        page: `/jobs/${row.id}`,
       }
     }
   },

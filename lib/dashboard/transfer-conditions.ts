@@ -9,8 +9,6 @@ import { TRANSFER_PHRASES } from './transfer-rows.ts'
 const payeeOf = ({ contractor, transfer }: AttentionRow) =>
   contractor?.name ?? `${transfer?.recipient.slice(0, 4)}…${transfer?.recipient.slice(-4)}`
 
-const pageOf = ({ id }: AttentionRow) => `/transfers/${id}`
-
 const isPayment = (kind: TransferKind) => kind === 'transfer' || kind === 'delegated' || kind === 'deposit'
 
 /** A transfer has been open for longer than an envelope can be valid. */
@@ -31,7 +29,6 @@ export const transferOverdue: RecordCondition = {
         remedy: `Look it up now: the service asks the RPC for its outcome${isPayment(kind) ? ', and never pays it twice' : ''}. While it stays open, the RPC lacks that ledger: docs/operate.md, “PayrollTransferOpen”.`,
         actor: 'operator',
         contractors: contractorsOf(row),
-        page: pageOf(row),
       }
     }
   },
@@ -54,7 +51,6 @@ export const outcomeUnknown: RecordCondition = {
     actor: 'operator',
     remedy: 'Ask the employer to check with the contractor whether the payment arrived.',
     request: `Please check with ${payeeOf(row)} whether this payment arrived. The service will not pay it again: cancel the payout, and create a new one only for what did not arrive.`,
-    page: pageOf(row),
   }),
 }
 
@@ -66,7 +62,6 @@ export const foundPaid: RecordCondition = {
   describe: async () => (row) => ({
     ...(row.payoutStatus === 'canceled' ? whenCanceled(payeeOf(row)) : whenPaid(payeeOf(row))),
     actor: 'employer',
-    page: pageOf(row),
   }),
 }
 
