@@ -1,11 +1,13 @@
 import { resource } from '#lib/api/resource.ts'
 import { csvStream } from '#lib/dashboard/csv.ts'
 import { type FilterChecks, type Filters, readFilters, type UnknownFilter } from '#lib/dashboard/filters.ts'
+import { readFile } from '#lib/dashboard/list.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { readOnly } from '#lib/db/read-only.ts'
 import { Refusal } from '#lib/refusal/refusal.ts'
 import type { Service } from '#lib/server/services.ts'
 import type { CsvValue } from '#lib/text/csv.ts'
+import { type ListDisplay, listContext } from './list-display.ts'
 import { queryOf } from './query.ts'
 import { readOperator } from './require-operator.ts'
 
@@ -18,12 +20,27 @@ export interface ListFile<Checks extends FilterChecks, Row> {
   name: string
   checks: Checks
   /** all records that match, in chunks */
-  read: (db: Database, filters: Filters<Checks>, service: Pick<Service, 'settings'>, now: Date) => AsyncIterable<Row[]>
-  columns: readonly [head: string, value: (row: Row, now: Date) => CsvValue][]
+  read: (
+    db: Database,
+    filters: Filters<Checks>,
+    service: Service,
+    now: Date,
+  ) => AsyncIterable<Row[]> | Promise<AsyncIterable<Row[]>>
+  columns: readonly (readonly [head: string, value: (row: Row, now: Date) => CsvValue])[]
 }
 
-/** The address of a list's file for the query of its page. */
-export const fileOf = ({ name }: { name: string }) => `/${name}.csv`
+/** The handlers of a list's CSV file, for the operator only. */
+export const csvOf = <Checks extends FilterChecks, Row, Shown extends Row>({
+  name,
+  records,
+  columns,
+}: ListDisplay<Checks, Row, Shown>) =>
+  csvFile<Checks, Row>({
+    name,
+    checks: records.filters,
+    read: (db, filters, service) => readFile(records, listContext(db, service), filters),
+    columns: columns.flatMap(({ head, fileHead = head, value }) => (value ? [[fileHead, value] as const] : [])),
+  })
 
 const wordsOf = ({ name, value }: UnknownFilter) => `${name}=${value.slice(0, 40)}`
 
@@ -39,7 +56,7 @@ export function csvFile<Checks extends FilterChecks, Row>(list: ListFile<Checks,
         // A file of all records must not look like a filtered one.
         if (unknown.length > 0)
           throw new Refusal('filter-unknown', `unknown filter: ${unknown.map(wordsOf).join(', ')}`)
-        const parts = list.read(readOnly(await service.database()), filters, service, now)
+        const parts = await list.read(readOnly(await service.database()), filters, service, now)
         const head = list.columns.map(([name]) => name)
         return new Response(csvStream(head, records(list, parts, now)), {
           headers: {
@@ -54,7 +71,7 @@ export function csvFile<Checks extends FilterChecks, Row>(list: ListFile<Checks,
 }
 
 async function* records<Row>(
-  { columns }: { columns: readonly [head: string, value: (row: Row, now: Date) => CsvValue][] },
+  { columns }: { columns: readonly (readonly [head: string, value: (row: Row, now: Date) => CsvValue])[] },
   parts: AsyncIterable<Row[]>,
   now: Date,
 ) {

@@ -4,26 +4,21 @@ import type { UnknownFilter } from '#lib/dashboard/filters.ts'
 import type { List } from '#lib/dashboard/list.ts'
 import { MAX_COUNTED } from '#lib/db/count.ts'
 import { groupDigits } from '#lib/text/figures.ts'
-import { fileOf } from './csv-file.ts'
 import { FilterForm } from './filter-form.tsx'
 import { Frame, type FrameProps } from './frame.tsx'
+import { fileOf, type ListFile, type Sorts } from './list-display.ts'
 import { Pager } from './pager.tsx'
 import { addressOf, firstPage, type Query } from './query.ts'
 import { type Column, Empty, Table, Unreachable } from './table.tsx'
 import { type Tab, Tabs } from './tabs.tsx'
 
-/** The orders of a list, each with its label. The first is the usual one. */
-export type Sorts = readonly (readonly [value: string, word: string])[]
-
-export const BY_TIME = [
-  ['', 'Newest'],
-  ['oldest', 'Oldest'],
-] as const satisfies Sorts
-
-interface ListViewProps<Row> extends Pick<FrameProps, 'here' | 'title' | 'network' | 'above'> {
+export interface ListViewProps<Row> extends Pick<FrameProps, 'here' | 'title' | 'network' | 'above'> {
   path: string
+  now: Date
   query: Query
   filters: Readonly<Record<string, string>>
+  /** the filters that the path sets */
+  within?: Query
   /** the parameters of the query that the list doesn't have */
   unknown: readonly UnknownFilter[]
   /** the names of the records by which the list is filtered */
@@ -36,8 +31,8 @@ interface ListViewProps<Row> extends Pick<FrameProps, 'here' | 'title' | 'networ
   sorts?: Sorts
   /** further fields of the filter form */
   fields?: ReactNode
-  /** the CSV files of the list: for the same query, and what they contain */
-  csv: { list: { name: string }; query?: Query; of: string }[]
+  /** the CSV files of the list, for the same filters */
+  csv: ListFile[]
   /** shown between the title and the list */
   before?: ReactNode
   /** shown below the list */
@@ -52,7 +47,8 @@ interface ListViewProps<Row> extends Pick<FrameProps, 'here' | 'title' | 'networ
 
 /** Every list of the dashboard: filters, tabs with counts, the records, totals and pages. */
 export function ListView<Row>(props: ListViewProps<Row>) {
-  const { here, title, network, above, path, query, filters, list, tabs, sorts = [], fields, before, after } = props
+  const { here, title, network, above, path, now, query, within = {}, list, tabs, sorts = [], before, after } = props
+  const filters = Object.fromEntries(Object.entries(props.filters).filter(([name]) => !(name in within)))
   const isSet = (name: string) => name !== 'sort' && filters[name] !== ''
   const isFiltered = Object.keys(filters).some((name) => name !== tabs?.name && isSet(name))
   const isTab = tabs !== undefined && isSet(tabs.name) && !isFiltered
@@ -60,8 +56,8 @@ export function ListView<Row>(props: ListViewProps<Row>) {
     <Frame here={here} title={title} network={network} above={above}>
       {before}
       {tabs && <Tabs {...tabs} path={path} query={query} counts={list?.counts} />}
-      <FilterForm {...props} tab={tabs?.name}>
-        {fields}
+      <FilterForm {...props} filters={filters} tab={tabs?.name}>
+        {props.fields}
       </FilterForm>
       {list ? (
         <>
@@ -85,7 +81,13 @@ export function ListView<Row>(props: ListViewProps<Row>) {
               )}
             </Empty>
           ) : (
-            <Table caption={title} columns={props.columns} rows={list.rows} keyOf={props.keyOf} />
+            <Table
+              caption={title}
+              view={{ now, network }}
+              columns={props.columns}
+              rows={list.rows}
+              keyOf={props.keyOf}
+            />
           )}
           <Pager path={path} query={query} list={list} />
         </>
@@ -120,7 +122,7 @@ function Files<Row>({ csv, filters }: Pick<ListViewProps<Row>, 'csv' | 'filters'
   return csv.map((file) => (
     <a
       key={file.of}
-      href={addressOf(fileOf(file.list), { ...filters, sort: '', ...file.query })}
+      href={addressOf(fileOf(file.list), { ...filters, sort: '' })}
       download
       className="inline-block min-h-6 leading-6 text-accent underline-offset-4 hover:underline"
     >

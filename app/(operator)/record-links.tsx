@@ -92,6 +92,14 @@ export const PayoutLink = (props: RecordLinkProps) => <RecordLink type="payout" 
 
 export const JobLink = (props: RecordLinkProps) => <RecordLink type="job" {...props} />
 
+export function ApiReference() {
+  return (
+    <Link href={'/docs' as Route} prefetch={false}>
+      API reference
+    </Link>
+  )
+}
+
 /** Links to the transfers and the relay jobs of an organisation or a contractor. */
 export function PaymentLinks({ of }: { of: { organisation: string } | { contractor: string } }) {
   const lists = [

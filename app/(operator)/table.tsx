@@ -1,14 +1,26 @@
 import type { ReactNode } from 'react'
+import type { CsvValue } from '#lib/text/csv.ts'
+
+/** What cells are shown with. */
+export interface View {
+  now: Date
+  network: string
+}
 
 /**
- * A column. `from` is the page width from which it is a separate column. On narrower pages its value is below the first
- * column, with its name if `isRepeated`.
+ * A column of a table, of the CSV file with the same records, or of both. `from` is the page width from which it is a
+ * separate column. On narrower pages its value is below the first column, with its name if `isRepeated`.
  */
-export interface Column<Row> {
+export interface Column<Row, FileRow = Row> {
   head: string
-  cell: (row: Row) => ReactNode
+  /** absent if only the file has the column */
+  cell?: (row: Row, view: View) => ReactNode
+  /** absent if only the table has the column */
+  value?: (row: FileRow, now: Date) => CsvValue
+  /** the head in the file, if it differs */
+  fileHead?: string
   /** of the first column: the content below its cell, as wide as the row on a phone */
-  beneath?: (row: Row) => ReactNode
+  beneath?: (row: Row, view: View) => ReactNode
   from?: 'sm' | 'md' | 'lg' | 'xl'
   isRepeated?: boolean
   isNumber?: boolean
@@ -23,6 +35,7 @@ const REPEATED = { sm: 'sm:hidden', md: 'md:hidden', lg: 'lg:hidden', xl: 'xl:hi
 interface TableProps<Row> {
   /** its accessible label */
   caption: string
+  view: View
   columns: readonly Column<Row>[]
   rows: readonly Row[]
   keyOf: (row: Row) => string
@@ -31,7 +44,8 @@ interface TableProps<Row> {
 /** On a phone a row is a card: its columns are those of the table, and the content below them is as wide as the card. */
 const CARD = 'max-sm:col-span-full max-sm:grid max-sm:grid-cols-subgrid'
 
-export function Table<Row>({ caption, columns, rows, keyOf }: TableProps<Row>) {
+export function Table<Row>({ caption, view, columns: all, rows, keyOf }: TableProps<Row>) {
+  const columns = all.filter(({ cell }) => cell)
   const classOf = ({ from, isNumber, isName }: Column<Row>) =>
     `${isName ? 'min-[90rem]:min-w-40' : ''} px-3 max-sm:px-0 sm:first:pl-4 sm:last:pr-4 ${from ? SHOWN[from] : ''} ${isNumber ? 'text-right whitespace-nowrap' : 'text-left'}`
   // Hide the head on a phone if it would name only one column: each row begins with its subject.
@@ -60,16 +74,16 @@ export function Table<Row>({ caption, columns, rows, keyOf }: TableProps<Row>) {
                 index === 0 ? (
                   <td key={column.head} className={`py-2.5 align-top max-sm:contents ${classOf(column)}`}>
                     <div className={`min-w-0 max-sm:[&>time>span]:block ${isLone ? 'max-sm:col-span-full' : ''}`}>
-                      {column.cell(row)}
+                      {column.cell?.(row, view)}
                     </div>
                     <div className="max-sm:order-1 max-sm:col-span-full">
-                      {column.beneath?.(row)}
-                      <Repeated columns={columns} row={row} />
+                      {column.beneath?.(row, view)}
+                      <Repeated columns={columns} row={row} view={view} />
                     </div>
                   </td>
                 ) : (
                   <td key={column.head} className={`py-2.5 align-top max-sm:py-0 ${classOf(column)}`}>
-                    {column.cell(row)}
+                    {column.cell?.(row, view)}
                   </td>
                 ),
               )}
@@ -81,9 +95,9 @@ export function Table<Row>({ caption, columns, rows, keyOf }: TableProps<Row>) {
   )
 }
 
-function Repeated<Row>({ columns, row }: Pick<TableProps<Row>, 'columns'> & { row: Row }) {
+function Repeated<Row>({ columns, row, view }: Pick<TableProps<Row>, 'columns' | 'view'> & { row: Row }) {
   return columns.map(({ head, cell, from, isRepeated }) => {
-    const value = isRepeated && cell(row)
+    const value = isRepeated && cell?.(row, view)
     if (!from || !value || value === '–') return null
     return (
       <div

@@ -3,11 +3,10 @@ import { BATCH_STATUSES, batches, organisations, payouts } from '#drizzle/schema
 import type { Database } from '#lib/db/connection.ts'
 import { countUpTo } from '#lib/db/count.ts'
 import { byTime } from '#lib/db/keyset.ts'
-import { placeOf } from '#lib/db/paging.ts'
 import { BATCH_COLUMNS } from '#lib/directory/batches/batches.ts'
 import { isId } from '#lib/directory/ids.ts'
-import { anyOf, BY_TIME, betweenDays, type Filters, having, isOneOf, isRecordId } from './filters.ts'
-import { byStatus, type List, type PageRequest, type Read, readAll, readPage, type Source, totals } from './list.ts'
+import { anyOf, BY_TIME, betweenDays, having, isOneOf, isRecordId } from './filters.ts'
+import { listTable, type Read } from './list.ts'
 
 /** When the batch started, or a payout of it was last sent or settled; null for a completed batch. */
 export const lastProgress =
@@ -29,49 +28,30 @@ export type BatchLine = Read<typeof batches.$inferSelect, typeof COLUMNS> & {
   progressedAt: Date | null
 }
 
-export const BATCH_FILTERS = {
-  status: isOneOf(BATCH_STATUSES),
-  organisation: isRecordId,
-  contractor: isRecordId,
-  ...BY_TIME,
-}
-
-export type BatchFilters = Filters<typeof BATCH_FILTERS>
-
-/** Lists the batches of all organisations. */
-export async function listBatches(db: Database, filters: BatchFilters, page: PageRequest): Promise<List<BatchLine>> {
-  const within = conditionOf(db, filters)
-  const tabs = byStatus(BATCH_STATUSES, (status) => and(within, eq(batches.status, status)))
-  const counts = await countUpTo(db, batches, byTime(batches), tabs)
-  const part = await readPage(sourceOf(db, filters), page)
-  return { ...part, ...totals(counts, filters.status) }
-}
-
-/** Reads the batches that match the filters, newest first, in chunks of at most `size`. */
-export const readBatches = (db: Database, filters: BatchFilters, size?: number) =>
-  readAll(sourceOf(db, { ...filters, sort: '' }), size)
-
-function sourceOf(db: Database, filters: BatchFilters): Source<BatchLine> {
-  const condition = and(conditionOf(db, filters), having(batches.status, filters.status))
-  return {
-    order: { ...byTime(batches), ascending: filters.sort === 'oldest' },
-    read: async ({ beside, order, limit }) =>
-      await selectBatches(db, and(condition, beside))
-        .orderBy(...order)
-        .limit(limit),
-    placeOf,
-  }
-}
-
-/** The condition of a list without its status. */
-function conditionOf(db: Database, { organisation, contractor, ...days }: BatchFilters): SQL | undefined {
-  const paying = db.select({ batch: payouts.batch }).from(payouts).where(eq(payouts.contractor, contractor))
-  return and(
-    having(batches.organisation, organisation),
-    contractor === '' ? undefined : anyOf(batches.id, paying),
-    betweenDays(batches.createdAt, days),
-  )
-}
+/** The batches of all organisations. */
+export const BATCHES = listTable({
+  filters: {
+    status: isOneOf(BATCH_STATUSES),
+    organisation: isRecordId,
+    contractor: isRecordId,
+    ...BY_TIME,
+  },
+  table: batches,
+  newest: byTime(batches),
+  status: batches.status,
+  conditionOf: (db, { organisation, contractor, ...days }) => {
+    const paying = db.select({ batch: payouts.batch }).from(payouts).where(eq(payouts.contractor, contractor))
+    return and(
+      having(batches.organisation, organisation),
+      contractor === '' ? undefined : anyOf(batches.id, paying),
+      betweenDays(batches.createdAt, days),
+    )
+  },
+  read: async ({ db }, { condition, order, limit }): Promise<BatchLine[]> =>
+    await selectBatches(db, condition)
+      .orderBy(...order)
+      .limit(limit),
+})
 
 function selectBatches(db: Database, condition: SQL | undefined) {
   return db

@@ -1,6 +1,10 @@
-import { type SQL, sql } from 'drizzle-orm'
-import { MAX_COUNTED } from '#lib/db/count.ts'
+import { and, eq, type SQL, sql } from 'drizzle-orm'
+import type { PgColumn, PgTable } from 'drizzle-orm/pg-core'
+import type { Database } from '#lib/db/connection.ts'
+import { countUpTo, MAX_COUNTED } from '#lib/db/count.ts'
 import { besidePlace, type Order, orderedBy, type Place, readCursor, readInParts, writeCursor } from '#lib/db/keyset.ts'
+import { type Position, placeOf } from '#lib/db/paging.ts'
+import { type FilterChecks, type Filters, having } from './filters.ts'
 
 /** The requested page of a list: the rows after a cursor, those before one, or the first ones. */
 export interface PageRequest {
@@ -40,6 +44,85 @@ export interface Source<Row> {
   order: Order
   read: (part: Part) => Promise<Row[]>
   placeOf: (row: Row) => Place
+}
+
+/** What lists read with. */
+export interface ListContext {
+  db: Database
+  now: Date
+  /** the account of the faucet */
+  faucet?: string | undefined
+}
+
+/** The records of a list that match its filters. */
+export interface Matches<Row> extends Source<Row> {
+  /** Counts them by tab, whichever tab is selected. */
+  count: () => Promise<Map<string, number>>
+}
+
+/** A list of the dashboard: its filters, and the records that match them. Its page and its file read both here. */
+export interface RecordList<Checks extends FilterChecks, Row> {
+  filters: Checks
+  /** the filter that its tabs set, and the value of each tab except the first, which has all records */
+  tabs?: { name: string; values: readonly string[] }
+  match: (context: ListContext, filters: Filters<Checks>) => Matches<Row> | Promise<Matches<Row>>
+}
+
+/** A list of a table's records, newest first unless it is sorted by `oldest`. */
+interface TableList<Checks extends FilterChecks, Row> {
+  filters: Checks
+  table: PgTable
+  newest: Order
+  /** the column that the tabs and the filter `status` are about */
+  status?: PgColumn
+  /** the condition of its filters, except `status` */
+  conditionOf: (db: Database, filters: Filters<Checks>) => SQL | undefined | Promise<SQL | undefined>
+  read: (context: ListContext, part: Omit<Part, 'beside'> & { condition: SQL | undefined }) => PromiseLike<Row[]>
+}
+
+export function listTable<Checks extends FilterChecks, Row extends Position>(
+  list: TableList<Checks, Row>,
+): RecordList<Checks, Row> {
+  const { filters: checks, table, newest, status, conditionOf, read } = list
+  const values = status?.enumValues ?? []
+  return {
+    filters: checks,
+    ...(status && { tabs: { name: 'status', values } }),
+    match: async (context, filters) => {
+      const { status: selected = '', sort }: Partial<Record<string, string>> = filters
+      const all = await conditionOf(context.db, filters)
+      const condition = and(all, status && having(status, selected))
+      const tabs = status ? byStatus(values, (value) => and(all, eq(status, value))) : { '': all }
+      return {
+        order: { ...newest, ascending: sort === 'oldest' },
+        read: async ({ beside, ...part }) => await read(context, { ...part, condition: and(condition, beside) }),
+        placeOf: newest.lead ? placeOf : ({ sequence }) => [0, sequence],
+        count: () => countUpTo(context.db, table, newest, tabs),
+      }
+    },
+  }
+}
+
+/** Reads a page of a list, and counts its tabs. */
+export async function readList<Checks extends FilterChecks, Row>(
+  { tabs, match }: RecordList<Checks, Row>,
+  context: ListContext,
+  filters: Filters<Checks>,
+  page: PageRequest,
+): Promise<List<Row>> {
+  const matches = await match(context, filters)
+  const counts = await matches.count()
+  return { ...(await readPage(matches, page)), ...totals(counts, tabs ? (filters[tabs.name] ?? '') : '') }
+}
+
+/** Reads all records of a list, newest first, in chunks of at most `size`. */
+export async function readFile<Checks extends FilterChecks, Row>(
+  { match }: RecordList<Checks, Row>,
+  context: ListContext,
+  filters: Filters<Checks>,
+  size?: number,
+): Promise<AsyncGenerator<Row[]>> {
+  return readAll(await match(context, { ...filters, sort: '' }), size)
 }
 
 /** Reads a page and whether there are rows on either side of it. A place with no rows before it is the start. */

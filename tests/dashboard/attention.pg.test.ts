@@ -212,12 +212,17 @@ test.each(['Still', 'Open', 'Failed'])('describes a batch on its page as on the 
   expect(await readAttentionOf(db, NOW, { batch: item?.batch?.id ?? '' })).toEqual([item])
 })
 
+const VIEW = { now: NOW, network: 'local' }
+
 test('explains a failed payout once', async () => {
   const { rows } = await database.pool.query(`SELECT id FROM batches WHERE name = 'Failed'`)
   const payouts = await listPayouts(db, readFilters(PAYOUT_FILTERS, { batch: rows[0].id }).filters, {})
   const shown = payouts.rows.map((row) => {
     const cells = payoutColumns('contractor', NOW).map(({ head, cell, beneath }) => {
-      return [head, renderToStaticMarkup(createElement('div', {}, cell(row), beneath?.(row))).replace(/<[^>]+>/g, '')]
+      return [
+        head,
+        renderToStaticMarkup(createElement('div', {}, cell?.(row, VIEW), beneath?.(row, VIEW))).replace(/<[^>]+>/g, ''),
+      ]
     })
     return Object.fromEntries(cells)
   })

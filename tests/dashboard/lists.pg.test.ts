@@ -15,12 +15,12 @@ import {
   transferRow,
 } from '#lib/cli/seed/rows.ts'
 import { AUDIT_FILTERS, listAudit, readAudit } from '#lib/dashboard/audit.ts'
-import { BATCH_FILTERS, listBatches, readBatches } from '#lib/dashboard/batches.ts'
+import { BATCHES } from '#lib/dashboard/batches.ts'
 import { CONTRACTOR_FILTERS, listContractors, readContractors } from '#lib/dashboard/contractors.ts'
 import { explainTransfer } from '#lib/dashboard/explanation.ts'
 import { type FilterChecks, readFilters } from '#lib/dashboard/filters.ts'
 import { JOB_FILTERS, listJobs, readJobs } from '#lib/dashboard/jobs.ts'
-import { type List, PAGE_SIZE } from '#lib/dashboard/list.ts'
+import { type List, PAGE_SIZE, type RecordList, readFile, readList } from '#lib/dashboard/list.ts'
 import { listOrganisations, ORGANISATION_FILTERS, readOrganisations } from '#lib/dashboard/organisations.ts'
 import { listPayouts, PAYOUT_FILTERS, readPayouts } from '#lib/dashboard/payouts.ts'
 import {
@@ -171,7 +171,15 @@ const filtersOf = <Checks extends FilterChecks>(checks: Checks, query: Record<st
   return filters
 }
 type Given = Record<string, string>
-const batches = (query: Given = {}) => listBatches(db, filtersOf(BATCH_FILTERS, query), query)
+const page =
+  <Checks extends FilterChecks, Row>(list: RecordList<Checks, Row>) =>
+  ({ faucet, ...query }: Given = {}) =>
+    readList(list, { db, now: NOW, faucet }, filtersOf(list.filters, query), query)
+const file =
+  <Checks extends FilterChecks, Row>(list: RecordList<Checks, Row>) =>
+  (query: Given, size: number) =>
+    readFile(list, { db, now: NOW }, filtersOf(list.filters, query), size)
+const batches = page(BATCHES)
 const contractors = (query: Given = {}) => listContractors(db, filtersOf(CONTRACTOR_FILTERS, query), query)
 const transfers = ({ faucet, ...query }: Given = {}) =>
   listTransfers(db, { ...filtersOf(TRANSFER_FILTERS, query), faucet }, query)
@@ -215,8 +223,11 @@ const LISTS: Record<string, (query: Given) => Promise<List<unknown>>> = {
   organisations,
   refusals,
 }
-const FILES: Record<string, (query: Given, size: number) => AsyncIterable<unknown[]>> = {
-  batches: (query, size) => readBatches(db, filtersOf(BATCH_FILTERS, query), size),
+const FILES: Record<
+  string,
+  (query: Given, size: number) => AsyncIterable<unknown[]> | Promise<AsyncIterable<unknown[]>>
+> = {
+  batches: file(BATCHES),
   contractors: (query, size) => readContractors(db, filtersOf(CONTRACTOR_FILTERS, query), size),
   transfers: (query, size) => readTransfers(db, filtersOf(TRANSFER_FILTERS, query), size),
   jobs: (query, size) => readJobs(db, filtersOf(JOB_FILTERS, query), size),
@@ -277,13 +288,13 @@ describe('lists and exports exactly the records that match, each once, in both d
     ['audit', () => ({ from: '0001-01-01', to: '9999-12-31' }), 2_500],
     ['audit', () => ({ from: '9999-12-31' }), 0],
   ])('%s %#', async (name, filters, count) => {
-    const [list, file] = [LISTS[name], FILES[name]]
-    if (!list || !file) throw new Error('no such list')
+    const [list, read] = [LISTS[name], FILES[name]]
+    if (!list || !read) throw new Error('no such list')
     const rows = await readBothWays(list, filters())
     expect(rows).toHaveLength(count)
     expect((await list(filters())).total).toBe(count)
     const exported: unknown[] = []
-    for await (const part of file(filters(), 37)) exported.push(...part)
+    for await (const part of await read(filters(), 37)) exported.push(...part)
     // A file lists the newest first, even if the page lists the oldest first.
     expect(exported).toEqual('sort' in filters() ? rows.toReversed() : rows)
   })
@@ -416,7 +427,7 @@ test('reports filters that a list does not have, and ignores them', () => {
     after: 'x',
     sort: '',
   }
-  const { filters, unknown } = readFilters(BATCH_FILTERS, query)
+  const { filters, unknown } = readFilters(BATCHES.filters, query)
   expect(filters).toEqual({ status: '', organisation: id, contractor: '', from: '', to: '', sort: '' })
   expect(unknown.map(({ name, value }) => `${name}=${value}`)).toEqual([
     'status=gone',
@@ -426,7 +437,7 @@ test('reports filters that a list does not have, and ignores them', () => {
     'after=x',
   ])
   for (const day of ['0000-01-01', '2026-1-1', '2026-11-20T25:00:00.000Z', '2026-11-20T12:00:00Z']) {
-    expect(readFilters(BATCH_FILTERS, { to: day }).unknown).toHaveLength(1)
+    expect(readFilters(BATCHES.filters, { to: day }).unknown).toHaveLength(1)
   }
 })
 

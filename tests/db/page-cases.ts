@@ -1,5 +1,5 @@
 import { AUDIT_FILTERS } from '#lib/dashboard/audit.ts'
-import { BATCH_FILTERS } from '#lib/dashboard/batches.ts'
+import { BATCHES } from '#lib/dashboard/batches.ts'
 import { CONTRACTOR_FILTERS } from '#lib/dashboard/contractors.ts'
 import type { FilterChecks } from '#lib/dashboard/filters.ts'
 import { JOB_FILTERS } from '#lib/dashboard/jobs.ts'
@@ -10,7 +10,7 @@ import { TRANSFER_FILTERS } from '#lib/dashboard/transfer-filters.ts'
 /** The lists, each with its filters. */
 export const LISTS: [path: string, checks: FilterChecks][] = [
   ['/audit', AUDIT_FILTERS],
-  ['/batches', BATCH_FILTERS],
+  ['/batches', BATCHES.filters],
   ['/contractors', CONTRACTOR_FILTERS],
   ['/jobs', JOB_FILTERS],
   ['/organisations', ORGANISATION_FILTERS],

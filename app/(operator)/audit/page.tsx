@@ -5,7 +5,8 @@ import { findFilterNames } from '#lib/dashboard/filter-names.ts'
 import { readFilters } from '#lib/dashboard/filters.ts'
 import { readIfReachable } from '#lib/dashboard/reading.ts'
 import { FIELD } from '../filter-form.tsx'
-import { BY_TIME, ListView } from '../list-view.tsx'
+import { BY_TIME } from '../list-display.ts'
+import { ListView } from '../list-view.tsx'
 import { addressOf, readQuery } from '../query.ts'
 import { requireOperator } from '../require-operator.ts'
 import { auditColumns } from './audit-columns.tsx'
@@ -34,6 +35,7 @@ export default async function AuditPage({ searchParams }: PageProps<'/audit'>) {
       title="Audit log"
       network={network}
       path="/audit"
+      now={now()}
       query={query}
       list={data?.list}
       nouns={['entry', 'entries']}

@@ -5,7 +5,8 @@ import { findFilterNames } from '#lib/dashboard/filter-names.ts'
 import { readFilters } from '#lib/dashboard/filters.ts'
 import { readIfReachable } from '#lib/dashboard/reading.ts'
 import { Moment } from '../figures.tsx'
-import { BY_TIME, ListView } from '../list-view.tsx'
+import { BY_TIME } from '../list-display.ts'
+import { ListView } from '../list-view.tsx'
 import { addressOf, readQuery } from '../query.ts'
 import { ContractorLink, OrganisationLink } from '../record-links.tsx'
 import { requireOperator } from '../require-operator.ts'
@@ -39,6 +40,7 @@ export default async function ContractorsPage({ searchParams }: PageProps<'/cont
       title="Contractors"
       network={settings.network.name}
       path="/contractors"
+      now={now()}
       query={query}
       list={data?.list}
       nouns={['contractor', 'contractors']}

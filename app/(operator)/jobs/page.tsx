@@ -7,7 +7,8 @@ import { JOB_FILTERS, type JobSummary, listJobs } from '#lib/dashboard/jobs.ts'
 import { jobState } from '#lib/dashboard/lateness.ts'
 import { readIfReachable } from '#lib/dashboard/reading.ts'
 import { between, Moment } from '../figures.tsx'
-import { BY_TIME, ListView } from '../list-view.tsx'
+import { BY_TIME } from '../list-display.ts'
+import { ListView } from '../list-view.tsx'
 import { Progress } from '../progress.tsx'
 import { addressOf, readQuery } from '../query.ts'
 import { JobLink, OrganisationLink } from '../record-links.tsx'
@@ -44,6 +45,7 @@ export default async function JobsPage({ searchParams }: PageProps<'/jobs'>) {
       title="Jobs"
       network={network}
       path="/jobs"
+      now={now()}
       query={query}
       list={data?.list}
       nouns={['job', 'jobs']}

@@ -3,7 +3,8 @@ import { readFilters } from '#lib/dashboard/filters.ts'
 import { listOrganisations, ORGANISATION_FILTERS, type OrganisationLine } from '#lib/dashboard/organisations.ts'
 import { readIfReachable } from '#lib/dashboard/reading.ts'
 import { Moment } from '../figures.tsx'
-import { BY_TIME, ListView } from '../list-view.tsx'
+import { BY_TIME } from '../list-display.ts'
+import { ListView } from '../list-view.tsx'
 import { addressOf, readQuery } from '../query.ts'
 import { OrganisationLink, User } from '../record-links.tsx'
 import { requireOperator } from '../require-operator.ts'
@@ -28,6 +29,7 @@ export default async function OrganisationsPage({ searchParams }: PageProps<'/or
       title="Organisations"
       network={network}
       path="/organisations"
+      now={now()}
       query={query}
       list={list}
       nouns={['organisation', 'organisations']}

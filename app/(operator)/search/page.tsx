@@ -21,12 +21,12 @@ export default async function SearchPage({ searchParams }: PageProps<'/search'>)
   const network = settings.network.name
   return (
     <Frame title="Search" network={network} q={q}>
-      {result ? <Results q={q} result={result} now={now()} /> : <Unreachable />}
+      {result ? <Results q={q} result={result} now={now()} network={network} /> : <Unreachable />}
     </Frame>
   )
 }
 
-function Results({ q, result, now }: { q: string; result: SearchResult; now: Date }) {
+function Results({ q, result, now, network }: { q: string; result: SearchResult; now: Date; network: string }) {
   const { hits, entries, hasMore } = result
   const lists = listsFor(q)
   const count = hits.length + entries.length
@@ -47,7 +47,13 @@ function Results({ q, result, now }: { q: string; result: SearchResult; now: Dat
         </ul>
       )}
       {hits.length > 0 && (
-        <Table caption="Records" columns={columnsAt(now)} rows={hits} keyOf={({ type, id }) => `${type} ${id}`} />
+        <Table
+          caption="Records"
+          view={{ now, network }}
+          columns={columnsAt(now)}
+          rows={hits}
+          keyOf={({ type, id }) => `${type} ${id}`}
+        />
       )}
       {entries.length > 0 && (
         <section aria-labelledby="entries" className="mt-6">
@@ -56,6 +62,7 @@ function Results({ q, result, now }: { q: string; result: SearchResult; now: Dat
           </h2>
           <Table
             caption="Entries of the audit log"
+            view={{ now, network }}
             columns={auditColumns(now)}
             rows={entries}
             keyOf={({ sequence }) => String(sequence)}

@@ -6,7 +6,8 @@ import { countRefusals, listRefusals, refusalFiltersOf } from '#lib/dashboard/re
 import { TRANSFER_FILTERS } from '#lib/dashboard/transfer-filters.ts'
 import { listTransfers } from '#lib/dashboard/transfers.ts'
 import type { Service } from '#lib/server/services.ts'
-import { BY_TIME, ListView } from '../list-view.tsx'
+import { BY_TIME } from '../list-display.ts'
+import { ListView } from '../list-view.tsx'
 import { addressOf, type Query, readQuery } from '../query.ts'
 import { requireOperator } from '../require-operator.ts'
 import { refusalColumns } from './refusal-columns.tsx'
@@ -50,6 +51,7 @@ export default async function TransfersPage({ searchParams }: PageProps<'/transf
     title: 'Transfers',
     network,
     path: '/transfers',
+    now: now(),
     query,
     filters,
     unknown,

@@ -50,14 +50,16 @@ export default async function BatchPage({ params, searchParams }: PageProps<'/ba
       network={network}
       above={{ href: '/batches', name: 'Batches' }}
       path={path}
+      now={service.now()}
+      within={{ batch: id }}
       query={query}
       list={data?.payouts}
       nouns={['payout', 'payouts']}
-      filters={{ ...filters, batch: '' }}
+      filters={filters}
       unknown={unknown}
       names={data?.names ?? {}}
       tabs={{ label: 'Status', name: 'status', tabs: TABS }}
-      csv={[{ list: PAYOUT_LIST, query: { batch: id }, of: 'These payouts' }]}
+      csv={[{ list: PAYOUT_LIST, of: 'These payouts' }]}
       before={
         data?.page && (
           <>

@@ -50,6 +50,7 @@ export default async function ContractorPage({ params }: PageProps<'/contractors
           </h2>
           <Table
             caption="Payouts, newest first"
+            view={{ now: now(), network }}
             columns={payoutColumns('batch', now())}
             rows={page.payouts}
             keyOf={(payout) => payout.id}

@@ -1,0 +1,74 @@
+import { BATCHES, type BatchLine } from '#lib/dashboard/batches.ts'
+import { batchState } from '#lib/dashboard/lateness.ts'
+import { fileColumn, organisationColumn, statusColumn, timeColumn } from '../columns.tsx'
+import { BY_TIME, type ListDisplay } from '../list-display.ts'
+import { PAYOUT_LIST } from '../payouts/payout-list.ts'
+import { Progress } from '../progress.tsx'
+import { ApiReference, BatchLink } from '../record-links.tsx'
+
+export const BATCH_LIST: ListDisplay<typeof BATCHES.filters, BatchLine> = {
+  records: BATCHES,
+  name: 'batches',
+  here: '/batches',
+  title: 'Batches',
+  nouns: ['batch', 'batches'],
+  tabs: 'Status',
+  sorts: BY_TIME,
+  // Status and time filter batches, but the file of payouts would also include those of other batches.
+  moreFiles: ({ status, from, to, organisation }) =>
+    status === '' && from === '' && to === ''
+      ? [{ list: PAYOUT_LIST, of: organisation ? 'Payouts of the organisation' : 'All payouts' }]
+      : [],
+  columns: [
+    {
+      head: 'Batch',
+      isName: true,
+      cell: ({ id, name }) => (
+        <span className="font-medium">
+          <BatchLink id={id} name={name} />
+        </span>
+      ),
+      beneath: (batch) => (
+        <div className="my-1 md:hidden">
+          <BatchProgress batch={batch} />
+        </div>
+      ),
+      value: ({ name }) => name,
+    },
+    organisationColumn({ from: 'xl', isRepeated: true, isName: true }),
+    statusColumn('batch', batchState),
+    {
+      head: 'Paid',
+      from: 'md',
+      cell: (batch) => <BatchProgress batch={batch} />,
+      value: (batch) => batch.settledCount,
+    },
+    fileColumn('Failed', ({ failedCount }) => failedCount),
+    fileColumn('Payouts', ({ payoutCount }) => payoutCount),
+    timeColumn('Created', ({ createdAt }) => createdAt, { from: 'sm', isRepeated: true }),
+    fileColumn('Started (UTC)', ({ startedAt }) => startedAt),
+    timeColumn('Last progress', ({ progressedAt }) => progressedAt, { from: 'xl', isRepeated: true }),
+    fileColumn('Completed (UTC)', ({ completedAt }) => completedAt),
+    fileColumn('Batch id', ({ id }) => id),
+    fileColumn('Organisation id', ({ organisation }) => organisation),
+  ],
+  empty: ({ network }) => (
+    <>
+      <strong>No batches yet</strong>
+      <p>
+        An employer creates one with <code>POST /batches</code>; see the <ApiReference />.
+        {network.name === 'local' && (
+          <>
+            {' '}
+            To watch one here, run <code>npm run demo</code>.
+          </>
+        )}
+      </p>
+    </>
+  ),
+}
+
+function BatchProgress({ batch }: { batch: BatchLine }) {
+  const { name, settledCount, failedCount, payoutCount } = batch
+  return <Progress label={name} settled={settledCount} failed={failedCount} total={payoutCount} />
+}

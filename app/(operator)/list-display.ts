@@ -1,0 +1,59 @@
+import type { ReactNode } from 'react'
+import type { FilterChecks, Filters } from '#lib/dashboard/filters.ts'
+import type { ListContext, RecordList } from '#lib/dashboard/list.ts'
+import type { Database } from '#lib/db/connection.ts'
+import type { Service } from '#lib/server/services.ts'
+import type { FrameProps } from './frame.tsx'
+import type { Column } from './table.tsx'
+
+/** The orders of a list, each with its label. The first is the usual one. */
+export type Sorts = readonly (readonly [value: string, word: string])[]
+
+export const BY_TIME = [
+  ['', 'Newest'],
+  ['oldest', 'Oldest'],
+] as const satisfies Sorts
+
+/**
+ * How a list is shown: its page, its CSV file and the links between them. Page and file have the same records. The rows of
+ * the page may have more than those of the file, which `describe` adds.
+ */
+export interface ListDisplay<Checks extends FilterChecks, Row, Shown extends Row = Row>
+  extends Pick<FrameProps, 'title'> {
+  here: NonNullable<FrameProps['here']>
+  records: RecordList<Checks, Row>
+  /** of its file, without the day and the extension */
+  name: string
+  /** the noun for one record, and its plural */
+  nouns: readonly [one: string, many: string]
+  /** the label of its tabs */
+  tabs?: string
+  sorts?: Sorts
+  columns: readonly Column<Shown, Row>[]
+  describe?: (db: Database, rows: Row[]) => Promise<Shown[]>
+  /** further fields of the filter form */
+  fields?: (filters: Filters<Checks>) => ReactNode
+  /** further files with records of the same filters, and what they contain */
+  moreFiles?: (filters: Filters<Checks>) => ListFile[]
+  /** shown between the title and the list */
+  before?: (db: Database, service: Service) => Promise<ReactNode>
+  /** the text for a list without any record, with the next step */
+  empty: (settings: Service['settings']) => ReactNode
+  /** the text for a chosen tab without any record */
+  emptyTab?: ReactNode
+}
+
+/** A link to the file of a list: what it contains. */
+export interface ListFile {
+  list: { name: string }
+  of: string
+}
+
+/** The address of a list's file for the query of its page. */
+export const fileOf = ({ name }: { name: string }) => `/${name}.csv`
+
+export const listContext = (db: Database, { settings, now }: Pick<Service, 'settings' | 'now'>): ListContext => ({
+  db,
+  now: now(),
+  faucet: settings.faucet?.keypair.publicKey(),
+})
