@@ -1,5 +1,5 @@
 import Link from 'next/link'
-import { AUDIT_FILTERS } from '#lib/dashboard/audit.ts'
+import { isSubject } from '#lib/dashboard/audit.ts'
 import type { DescribedEntry } from '#lib/dashboard/audit-words.ts'
 import { addressOf, type Query } from './query.ts'
 import { SentenceWithLinks } from './record-links.tsx'
@@ -26,7 +26,7 @@ function RawEntry({ sentence: _, organisationName: __, sequence, createdAt: at, 
         {JSON.stringify({ sequence, at, ...rest }, null, 2)}
       </pre>
       <p className="flex flex-wrap gap-x-4">
-        {AUDIT_FILTERS.record(subjectId) && <Entries of={{ record: subjectId }}>Entries of this record</Entries>}
+        {isSubject(subjectId) && <Entries of={{ record: subjectId }}>Entries of this record</Entries>}
         <Entries of={{ actor: `${actorKind}:${actorSub}` }}>Entries by this actor</Entries>
         {requestId !== null && <Effects request={requestId} />}
       </p>

@@ -8,10 +8,7 @@ import type { Column } from './table.tsx'
 type Layout = Pick<Column<unknown>, 'from' | 'isRepeated' | 'isName'>
 
 /** A column that only the file has. */
-export const fileColumn = <Row,>(head: string, value: (row: Row, now: Date) => CsvValue): Column<Row> => ({
-  head,
-  value,
-})
+export const fileColumn = <Row,>(head: string, value: (row: Row, now: Date) => CsvValue) => ({ head, value })
 
 /** A time, which the file has in UTC. */
 export const timeColumn = <Row,>(

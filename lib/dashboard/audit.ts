@@ -11,12 +11,10 @@ import { AUDIT_ACTIONS, type AuditAction } from '#drizzle/schema/audit-actions.t
 import { organisations } from '#drizzle/schema/directory.ts'
 import type { Actor } from '#lib/db/audit-log.ts'
 import type { Database } from '#lib/db/connection.ts'
-import { countUpTo } from '#lib/db/count.ts'
-import type { Order } from '#lib/db/keyset.ts'
 import { isRequestId } from '#lib/http/request-id.ts'
 import { writtenBetween } from './audit-days.ts'
-import { BY_TIME, type Filters, having, isOneOf, isRecordId } from './filters.ts'
-import { type List, type PageRequest, readAll, readPage, type Source, totals } from './list.ts'
+import { BY_TIME, having, isOneOf, isRecordId } from './filters.ts'
+import { listTable } from './list.ts'
 
 export interface AuditLine {
   sequence: number
@@ -32,20 +30,6 @@ export interface AuditLine {
   detail: AuditDetail
 }
 
-export const AUDIT_FILTERS = {
-  organisation: isRecordId,
-  action: isOneOf(AUDIT_ACTIONS),
-  /** as `kind:sub` */
-  actor: (text: string) => actorOf(text) !== undefined,
-  /** the id of the entries' subject: of a record, or a hash */
-  record: (text: string) => /^[\x21-\x7e]{1,100}$/.test(text),
-  /** the id of the request that caused the entries */
-  request: isRequestId,
-  ...BY_TIME,
-}
-
-export type AuditFilters = Filters<typeof AUDIT_FILTERS>
-
 const COLUMNS = {
   sequence: auditLog.sequence,
   createdAt: auditLog.at,
@@ -59,30 +43,38 @@ const COLUMNS = {
   detail: auditLog.detail,
 }
 
-/** Lists the audit log. */
-export async function listAudit(db: Database, filters: AuditFilters, page: PageRequest): Promise<List<AuditLine>> {
-  const condition = await conditionOf(db, filters)
-  const counts = await countUpTo(db, auditLog, NEWEST, { all: condition })
-  const part = await readPage(sourceOf(db, condition, filters.sort), page)
-  return { ...part, ...totals(counts, 'all') }
-}
+export const AUDIT = listTable({
+  filters: {
+    organisation: isRecordId,
+    action: isOneOf(AUDIT_ACTIONS),
+    /** as `kind:sub` */
+    actor: (text: string) => actorOf(text) !== undefined,
+    /** the id of the entries' subject: of a record, or a hash */
+    record: isSubject,
+    /** the id of the request that caused the entries */
+    request: isRequestId,
+    ...BY_TIME,
+  },
+  table: auditLog,
+  newest: { sequence: auditLog.sequence },
+  conditionOf: async (db, { organisation, action, actor, record, request, ...days }) =>
+    and(
+      having(auditLog.action, action),
+      having(auditLog.organisation, organisation),
+      byActor(actor, action),
+      having(auditLog.subjectId, record),
+      having(auditLog.requestId, request),
+      await writtenBetween(db, days),
+    ),
+  read: async ({ db }, { condition, order, limit }): Promise<AuditLine[]> =>
+    await selectAudit(db, condition)
+      .orderBy(...order)
+      .limit(limit),
+})
 
-/** Reads the entries that match the filters, newest first, in chunks of at most `size`. */
-export async function* readAudit(db: Database, filters: AuditFilters, size?: number): AsyncGenerator<AuditLine[]> {
-  yield* readAll(sourceOf(db, await conditionOf(db, filters)), size)
-}
-
-const NEWEST: Order = { sequence: auditLog.sequence }
-
-function sourceOf(db: Database, condition: SQL | undefined, sort = ''): Source<AuditLine> {
-  return {
-    order: { ...NEWEST, ascending: sort === 'oldest' },
-    read: async ({ beside, order, limit }) =>
-      await selectAudit(db, and(condition, beside))
-        .orderBy(...order)
-        .limit(limit),
-    placeOf: ({ sequence }) => [0, sequence],
-  }
+/** Whether the audit log can be filtered by a text as the subject of its entries. */
+export function isSubject(text: string): boolean {
+  return /^[\x21-\x7e]{1,100}$/.test(text)
 }
 
 export function selectAudit(db: Database, condition: SQL | undefined) {
@@ -93,22 +85,13 @@ export function selectAudit(db: Database, condition: SQL | undefined) {
     .where(condition)
 }
 
-async function conditionOf(db: Database, filters: AuditFilters): Promise<SQL | undefined> {
-  const { organisation, action, actor, record, request } = filters
+/** The condition for the entries by an actor, whose action may be a filter, too. */
+function byActor(actor: string, action: string): SQL | undefined {
   const by = actorOf(actor)
-  return and(
-    having(auditLog.action, action),
-    having(auditLog.organisation, organisation),
-    by &&
-      and(
-        eq(auditLog.actorKind, by.kind),
-        eq(auditLog.actorSub, by.sub),
-        !isFrequent(by) ? isOfRareActor(auditLog) : action === 'transfer.sponsored' ? NONE : undefined,
-      ),
-    having(auditLog.subjectId, record),
-    having(auditLog.requestId, request),
-    await writtenBetween(db, filters),
-  )
+  if (!by) return undefined
+  const isBy = and(eq(auditLog.actorKind, by.kind), eq(auditLog.actorSub, by.sub))
+  if (!isFrequent(by)) return and(isBy, isOfRareActor(auditLog))
+  return action === 'transfer.sponsored' ? and(isBy, NONE) : isBy
 }
 
 /** The actor of a sponsored transfer is an account. Without this, a list would read millions of entries to find none. */

@@ -30,12 +30,7 @@ export type BatchLine = Read<typeof batches.$inferSelect, typeof COLUMNS> & {
 
 /** The batches of all organisations. */
 export const BATCHES = listTable({
-  filters: {
-    status: isOneOf(BATCH_STATUSES),
-    organisation: isRecordId,
-    contractor: isRecordId,
-    ...BY_TIME,
-  },
+  filters: { status: isOneOf(BATCH_STATUSES), organisation: isRecordId, contractor: isRecordId, ...BY_TIME },
   table: batches,
   newest: byTime(batches),
   status: batches.status,

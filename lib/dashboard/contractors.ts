@@ -1,11 +1,9 @@
 import { and, eq, isNull, type SQL, sql } from 'drizzle-orm'
 import { CONTRACTOR_STATUSES, type ContractorStatus, contractors, organisations } from '#drizzle/schema/directory.ts'
 import type { Database } from '#lib/db/connection.ts'
-import { countUpTo } from '#lib/db/count.ts'
 import { byTime } from '#lib/db/keyset.ts'
-import { placeOf } from '#lib/db/paging.ts'
-import { BY_TIME, betweenDays, type Filters, having, isOneOf, isRecordId } from './filters.ts'
-import { byStatus, type List, type PageRequest, readAll, readPage, type Source, totals } from './list.ts'
+import { BY_TIME, betweenDays, having, isOneOf, isRecordId } from './filters.ts'
+import { listTable } from './list.ts'
 
 const COLUMNS = {
   id: contractors.id,
@@ -49,56 +47,29 @@ export interface ContractorLine {
   sequence: number
 }
 
-export const CONTRACTOR_FILTERS = {
-  status: isOneOf(CONTRACTOR_STATUSES),
-  organisation: isRecordId,
-  ...BY_TIME,
-}
-
-export type ContractorFilters = Filters<typeof CONTRACTOR_FILTERS>
-
-/** Lists the contractors of all organisations, without removed ones. */
-export async function listContractors(
-  db: Database,
-  filters: ContractorFilters,
-  page: PageRequest,
-): Promise<List<ContractorLine>> {
-  const within = conditionOf(filters)
-  const tabs = byStatus(CONTRACTOR_STATUSES, (status) => and(within, eq(contractors.status, status)))
-  const counts = await countUpTo(db, contractors, byTime(contractors), tabs)
-  const part = await readPage(sourceOf(db, filters), page)
-  return { ...part, ...totals(counts, filters.status) }
-}
+/** The contractors of all organisations, without removed ones. */
+export const CONTRACTORS = listTable({
+  filters: { status: isOneOf(CONTRACTOR_STATUSES), organisation: isRecordId, ...BY_TIME },
+  table: contractors,
+  newest: byTime(contractors),
+  status: contractors.status,
+  conditionOf: (_, { organisation, ...days }) =>
+    and(
+      isNull(contractors.deletedAt),
+      having(contractors.organisation, organisation),
+      betweenDays(contractors.createdAt, days),
+    ),
+  read: async ({ db }, { condition, order, limit }): Promise<ContractorLine[]> =>
+    await selectContractors(db, condition)
+      .orderBy(...order)
+      .limit(limit),
+})
 
 /** Finds a contractor, even a removed one. */
 export async function findContractorLine(db: Database, id: string): Promise<ContractorLine | undefined> {
   const [contractor] = await selectContractors(db, eq(contractors.id, id))
   return contractor
 }
-
-/** Reads the contractors that match the filters, newest first, in chunks of at most `size`. */
-export const readContractors = (db: Database, filters: ContractorFilters, size?: number) =>
-  readAll(sourceOf(db, { ...filters, sort: '' }), size)
-
-function sourceOf(db: Database, filters: ContractorFilters): Source<ContractorLine> {
-  const condition = and(conditionOf(filters), having(contractors.status, filters.status))
-  return {
-    order: { ...byTime(contractors), ascending: filters.sort === 'oldest' },
-    read: async ({ beside, order, limit }) =>
-      await selectContractors(db, and(condition, beside))
-        .orderBy(...order)
-        .limit(limit),
-    placeOf,
-  }
-}
-
-/** The condition of a list without its status. */
-const conditionOf = ({ organisation, ...days }: ContractorFilters): SQL | undefined =>
-  and(
-    isNull(contractors.deletedAt),
-    having(contractors.organisation, organisation),
-    betweenDays(contractors.createdAt, days),
-  )
 
 const ofContractor = eq(organisations.id, contractors.organisation)
 

@@ -3,22 +3,10 @@ import { union } from 'drizzle-orm/pg-core'
 import { batches, contractors, identities, organisations, payouts } from '#drizzle/schema/directory.ts'
 import { JOB_STATUSES, relayJobs, relayLines } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
-import { countUpTo } from '#lib/db/count.ts'
 import { byTime } from '#lib/db/keyset.ts'
-import { placeOf } from '#lib/db/paging.ts'
-import { anyOf, BY_TIME, betweenDays, type Filters, having, isErrorText, isOneOf, isRecordId } from './filters.ts'
+import { anyOf, BY_TIME, betweenDays, having, isErrorText, isOneOf, isRecordId } from './filters.ts'
 import { LAST_TRANSFER, LINE_STATE, type LineState } from './line-state.ts'
-import {
-  byStatus,
-  countOf,
-  type List,
-  type PageRequest,
-  type Read,
-  readAll,
-  readPage,
-  type Source,
-  totals,
-} from './list.ts'
+import { countOf, type List, listTable, type PageRequest, type Read, readPage, type Source } from './list.ts'
 
 /** When an item of the job last ended, or else when the job started. An index answers it: a run may have 50,000 items. */
 export const JOB_PROGRESSED_AT =
@@ -76,26 +64,35 @@ export type JobSummary = Read<typeof relayJobs.$inferSelect, typeof JOB_COLUMNS>
   progressedAt: Date
 }
 
-export const JOB_FILTERS = {
-  status: isOneOf(JOB_STATUSES),
-  organisation: isRecordId,
-  contractor: isRecordId,
-  batch: isRecordId,
-  /** the error of an item that failed */
-  reason: isErrorText,
-  ...BY_TIME,
-}
-
-export type JobFilters = Filters<typeof JOB_FILTERS>
-
-/** Lists the jobs of all users. */
-export async function listJobs(db: Database, filters: JobFilters, page: PageRequest): Promise<List<JobSummary>> {
-  const within = conditionOf(db, filters)
-  const tabs = byStatus(JOB_STATUSES, (status) => and(within, eq(relayJobs.status, status)))
-  const counts = await countUpTo(db, relayJobs, byTime(relayJobs), tabs)
-  const part = await readPage(sourceOf(db, filters), page)
-  return { ...part, ...totals(counts, filters.status) }
-}
+/** The jobs of all users. */
+export const JOBS = listTable({
+  filters: {
+    status: isOneOf(JOB_STATUSES),
+    organisation: isRecordId,
+    contractor: isRecordId,
+    batch: isRecordId,
+    /** the error of an item that failed */
+    reason: isErrorText,
+    ...BY_TIME,
+  },
+  table: relayJobs,
+  newest: byTime(relayJobs),
+  status: relayJobs.status,
+  conditionOf: (db, { organisation, contractor, batch, reason, ...days }) =>
+    and(
+      organisation === '' ? undefined : ofUsers(db, organisation),
+      contractor === '' ? undefined : anyOf(relayJobs.id, paying(db, contractor)),
+      having(relayJobs.batch, batch),
+      reason === '' ? undefined : anyOf(relayJobs.id, failedFor(db, reason)),
+      betweenDays(relayJobs.createdAt, days),
+    ),
+  read: async ({ db }, { condition, order, limit }) => {
+    const jobs = await selectJobs(db, condition)
+      .orderBy(...order)
+      .limit(limit)
+    return await countItems(db, jobs)
+  },
+})
 
 export async function findJob(db: Database, id: string): Promise<JobSummary | undefined> {
   const [line] = await selectJobs(db, eq(relayJobs.id, id))
@@ -106,24 +103,6 @@ export async function findJob(db: Database, id: string): Promise<JobSummary | un
     .from(relayLines)
     .where(anyOf(relayLines.job, sql`select ${id}::uuid`))
   return summarize(line, counts)
-}
-
-/** Reads the jobs that match the filters, newest first, in chunks of at most `size`. */
-export const readJobs = (db: Database, filters: JobFilters, size?: number) =>
-  readAll(sourceOf(db, { ...filters, sort: '' }), size)
-
-function sourceOf(db: Database, filters: JobFilters): Source<JobSummary> {
-  const condition = and(conditionOf(db, filters), having(relayJobs.status, filters.status))
-  return {
-    order: { ...byTime(relayJobs), ascending: filters.sort === 'oldest' },
-    read: async ({ beside, order, limit }) => {
-      const jobs = await selectJobs(db, and(condition, beside))
-        .orderBy(...order)
-        .limit(limit)
-      return await countItems(db, jobs)
-    },
-    placeOf,
-  }
 }
 
 type JobLine = Awaited<ReturnType<typeof selectJobs>>[number]
@@ -138,28 +117,23 @@ function selectJobs(db: Database, condition: SQL | undefined) {
     .where(condition)
 }
 
-/** The condition of a list without its status. */
-function conditionOf(db: Database, filters: JobFilters): SQL | undefined {
-  const { organisation, contractor, batch, reason, ...days } = filters
+/** The condition for the jobs of an organisation's users. */
+function ofUsers(db: Database, organisation: string): SQL | undefined {
   const { kind, sub } = identities
   const isUser = eq(identities.organisation, organisation)
   const users = db.select({ kind, sub }).from(identities).where(isUser)
-  const ofUsers = and(
+  return and(
     anyOf(relayJobs.userSub, db.select({ sub }).from(identities).where(isUser)),
     sql`(${relayJobs.userKind}, ${relayJobs.userSub}) in ${users}`,
   )
+}
+
+function failedFor(db: Database, reason: string) {
   const { job, outcome, error } = relayLines
-  const failedFor = db
+  return db
     .select({ job })
     .from(relayLines)
     .where(and(eq(outcome, 'failed'), eq(error, reason)))
-  return and(
-    organisation === '' ? undefined : ofUsers,
-    contractor === '' ? undefined : anyOf(relayJobs.id, paying(db, contractor)),
-    having(relayJobs.batch, batch),
-    reason === '' ? undefined : anyOf(relayJobs.id, failedFor),
-    betweenDays(relayJobs.createdAt, days),
-  )
 }
 
 /** The jobs of the items that pay a contractor: in a run its payouts, in another job its address. */

@@ -11,8 +11,9 @@ import {
   transferRow,
 } from '#lib/cli/seed/rows.ts'
 import { readFilters } from '#lib/dashboard/filters.ts'
-import { findJob, JOB_FILTERS, listItems, listJobs, readJobs } from '#lib/dashboard/jobs.ts'
+import { findJob, JOBS, listItems } from '#lib/dashboard/jobs.ts'
 import type { LineState } from '#lib/dashboard/line-state.ts'
+import { readFile, readList } from '#lib/dashboard/list.ts'
 import type { Database } from '#lib/db/connection.ts'
 import type { Line } from '#lib/transfers/line.ts'
 import { cloneDatabase } from '../support/database.ts'
@@ -60,11 +61,12 @@ afterAll(() => clone.drop())
 
 /** The ids of the jobs that a query lists and exports. */
 async function find(query: Record<string, string>): Promise<string[]> {
-  const { filters, unknown } = readFilters(JOB_FILTERS, query)
+  const { filters, unknown } = readFilters(JOBS.filters, query)
   expect(unknown).toEqual([])
-  const { rows, total } = await listJobs(db, filters, {})
+  const context = { db, now: new Date() }
+  const { rows, total } = await readList(JOBS, context, filters, {})
   const exported: string[] = []
-  for await (const part of readJobs(db, filters)) exported.push(...part.map(({ id }) => id))
+  for await (const part of await readFile(JOBS, context, filters)) exported.push(...part.map(({ id }) => id))
   expect([rows.length, exported]).toEqual([total, rows.map(({ id }) => id)])
   return rows.map(({ id }) => id).sort()
 }
@@ -79,7 +81,7 @@ test('lists the jobs with a line that failed for a reason', async () => {
   expect(await find({ reason: error })).toEqual([toGrace.id])
   expect(await find({ reason: error, contractor: ada.id })).toEqual([])
   expect(await find({ reason: 'no job has this' })).toEqual([])
-  expect(readFilters(JOB_FILTERS, { reason: 'two\nlines' }).unknown).toHaveLength(1)
+  expect(readFilters(JOBS.filters, { reason: 'two\nlines' }).unknown).toHaveLength(1)
 })
 
 test('reads the lines of a large job in pages, with its failed ones first, and counts all of them', async () => {

@@ -14,12 +14,12 @@ import {
   payoutRow,
   transferRow,
 } from '#lib/cli/seed/rows.ts'
-import { AUDIT_FILTERS, listAudit, readAudit } from '#lib/dashboard/audit.ts'
+import { AUDIT } from '#lib/dashboard/audit.ts'
 import { BATCHES } from '#lib/dashboard/batches.ts'
-import { CONTRACTOR_FILTERS, listContractors, readContractors } from '#lib/dashboard/contractors.ts'
+import { CONTRACTORS } from '#lib/dashboard/contractors.ts'
 import { explainTransfer } from '#lib/dashboard/explanation.ts'
 import { type FilterChecks, readFilters } from '#lib/dashboard/filters.ts'
-import { JOB_FILTERS, listJobs, readJobs } from '#lib/dashboard/jobs.ts'
+import { JOBS } from '#lib/dashboard/jobs.ts'
 import { type List, PAGE_SIZE, type RecordList, readFile, readList } from '#lib/dashboard/list.ts'
 import { listOrganisations, ORGANISATION_FILTERS, readOrganisations } from '#lib/dashboard/organisations.ts'
 import { listPayouts, PAYOUT_FILTERS, readPayouts } from '#lib/dashboard/payouts.ts'
@@ -180,12 +180,12 @@ const file =
   (query: Given, size: number) =>
     readFile(list, { db, now: NOW }, filtersOf(list.filters, query), size)
 const batches = page(BATCHES)
-const contractors = (query: Given = {}) => listContractors(db, filtersOf(CONTRACTOR_FILTERS, query), query)
+const contractors = page(CONTRACTORS)
 const transfers = ({ faucet, ...query }: Given = {}) =>
   listTransfers(db, { ...filtersOf(TRANSFER_FILTERS, query), faucet }, query)
-const jobs = (query: Given = {}) => listJobs(db, filtersOf(JOB_FILTERS, query), query)
+const jobs = page(JOBS)
 const payouts = (query: Given = {}) => listPayouts(db, filtersOf(PAYOUT_FILTERS, query), query)
-const audit = (query: Given = {}) => listAudit(db, filtersOf(AUDIT_FILTERS, query), query)
+const audit = page(AUDIT)
 const organisations = (query: Given = {}) => listOrganisations(db, filtersOf(ORGANISATION_FILTERS, query), query, NOW)
 async function refusals(query: Given = {}): Promise<List<unknown>> {
   const filters = filtersOf(REFUSAL_FILTERS, query)
@@ -228,11 +228,11 @@ const FILES: Record<
   (query: Given, size: number) => AsyncIterable<unknown[]> | Promise<AsyncIterable<unknown[]>>
 > = {
   batches: file(BATCHES),
-  contractors: (query, size) => readContractors(db, filtersOf(CONTRACTOR_FILTERS, query), size),
+  contractors: file(CONTRACTORS),
   transfers: (query, size) => readTransfers(db, filtersOf(TRANSFER_FILTERS, query), size),
-  jobs: (query, size) => readJobs(db, filtersOf(JOB_FILTERS, query), size),
+  jobs: file(JOBS),
   payouts: (query, size) => readPayouts(db, filtersOf(PAYOUT_FILTERS, query), size),
-  audit: (query, size) => readAudit(db, filtersOf(AUDIT_FILTERS, query), size),
+  audit: file(AUDIT),
   organisations: (query, size) => readOrganisations(db, filtersOf(ORGANISATION_FILTERS, query), NOW, size),
   refusals: (query, size) => readRefusals(db, filtersOf(REFUSAL_FILTERS, query), size),
 }

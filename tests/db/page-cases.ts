@@ -1,18 +1,18 @@
-import { AUDIT_FILTERS } from '#lib/dashboard/audit.ts'
+import { AUDIT } from '#lib/dashboard/audit.ts'
 import { BATCHES } from '#lib/dashboard/batches.ts'
-import { CONTRACTOR_FILTERS } from '#lib/dashboard/contractors.ts'
+import { CONTRACTORS } from '#lib/dashboard/contractors.ts'
 import type { FilterChecks } from '#lib/dashboard/filters.ts'
-import { JOB_FILTERS } from '#lib/dashboard/jobs.ts'
+import { JOBS } from '#lib/dashboard/jobs.ts'
 import { ORGANISATION_FILTERS } from '#lib/dashboard/organisations.ts'
 import { REFUSAL_FILTERS } from '#lib/dashboard/refusals.ts'
 import { TRANSFER_FILTERS } from '#lib/dashboard/transfer-filters.ts'
 
 /** The lists, each with its filters. */
 export const LISTS: [path: string, checks: FilterChecks][] = [
-  ['/audit', AUDIT_FILTERS],
+  ['/audit', AUDIT.filters],
   ['/batches', BATCHES.filters],
-  ['/contractors', CONTRACTOR_FILTERS],
-  ['/jobs', JOB_FILTERS],
+  ['/contractors', CONTRACTORS.filters],
+  ['/jobs', JOBS.filters],
   ['/organisations', ORGANISATION_FILTERS],
   ['/transfers', TRANSFER_FILTERS],
   ['/transfers?view=refused', REFUSAL_FILTERS],

@@ -6,8 +6,9 @@ import { relayLines } from '#drizzle/schema/relay.ts'
 import { OPERATIONS } from '#lib/api/interface.ts'
 import { mintOperatorSession } from '#lib/auth/operator.ts'
 import { publicHalf } from '#lib/config/relay-key.ts'
-import { AUDIT_FILTERS, listAudit } from '#lib/dashboard/audit.ts'
+import { AUDIT } from '#lib/dashboard/audit.ts'
 import { readFilters } from '#lib/dashboard/filters.ts'
+import { readList } from '#lib/dashboard/list.ts'
 import { MAX_HITS, searchRecords } from '#lib/dashboard/search.ts'
 import { inviteToken } from '#lib/directory/contractors/invite-token.ts'
 import { endLine } from '#lib/relay/chores.ts'
@@ -236,9 +237,11 @@ test.each([
   ['?action=batch.removed', 'audit_log_newest_of_action'],
   ['?action=payout.paid', 'audit_log_pkey'],
 ])('the entries of %s are found by the index %s', async (query, index) => {
-  const { filters } = readFilters(AUDIT_FILTERS, Object.fromEntries(new URLSearchParams(query)))
+  const { filters } = readFilters(AUDIT.filters, Object.fromEntries(new URLSearchParams(query)))
   const db = await service.running.database()
-  expect((await readsOf('audit_log', () => listAudit(db, filters, {}))).indexes).toEqual(new Set([index]))
+  expect((await readsOf('audit_log', () => readList(AUDIT, { db, now: new Date() }, filters, {}))).indexes).toEqual(
+    new Set([index]),
+  )
 })
 
 test.each(['ontractor', 'no such part'])('a search for %j reads contractors by their index of parts', async (part) => {

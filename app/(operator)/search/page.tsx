@@ -2,7 +2,7 @@ import type { Metadata, Route } from 'next'
 import Link from 'next/link'
 import { readIfReachable } from '#lib/dashboard/reading.ts'
 import { type Hit, MAX_HITS, type SearchResult, searchRecords } from '#lib/dashboard/search.ts'
-import { auditColumns } from '../audit/audit-columns.tsx'
+import { AUDIT_LIST } from '../audit/audit-list.tsx'
 import { Moment } from '../figures.tsx'
 import { Frame } from '../frame.tsx'
 import { addressOf, readQuery } from '../query.ts'
@@ -63,7 +63,7 @@ function Results({ q, result, now, network }: { q: string; result: SearchResult;
           <Table
             caption="Entries of the audit log"
             view={{ now, network }}
-            columns={auditColumns(now)}
+            columns={AUDIT_LIST.columns}
             rows={entries}
             keyOf={({ sequence }) => String(sequence)}
           />

@@ -13,7 +13,7 @@ import { RecordView } from '../../record-view.tsx'
 import { requireOperator } from '../../require-operator.ts'
 import { Sign, Status } from '../../status.tsx'
 import { Table } from '../../table.tsx'
-import { inviteWords, registrationWords } from '../contractor-list.ts'
+import { inviteWords, registrationWords } from '../contractor-list.tsx'
 import { ResendInvite } from '../resend-invite.tsx'
 
 export const metadata: Metadata = { title: 'A contractor' }

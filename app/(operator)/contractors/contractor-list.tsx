@@ -1,0 +1,89 @@
+import { CONTRACTORS, type ContractorLine } from '#lib/dashboard/contractors.ts'
+import { fileColumn, organisationColumn, statusColumn, timeColumn } from '../columns.tsx'
+import { dayOf } from '../figures.tsx'
+import { BY_TIME, type ListDisplay } from '../list-display.ts'
+import { ApiReference, ContractorLink } from '../record-links.tsx'
+
+export function registrationWords({ isRegistered, address }: ContractorLine): string {
+  if (isRegistered) return 'Registered'
+  return address ? 'Not registered' : 'No account yet'
+}
+
+export function inviteWords({ isLinked, invitedUntil }: ContractorLine, now: Date): string {
+  if (isLinked) return 'Accepted'
+  if (invitedUntil === null) return '–'
+  return invitedUntil > now ? `Open until ${dayOf(invitedUntil)}` : 'Expired'
+}
+
+/** The contractors without their rates, which would reveal pay to the operator. */
+export const CONTRACTOR_LIST: ListDisplay<typeof CONTRACTORS.filters, ContractorLine> = {
+  records: CONTRACTORS,
+  name: 'contractors',
+  here: '/contractors',
+  title: 'Contractors',
+  nouns: ['contractor', 'contractors'],
+  tabs: 'Status',
+  sorts: BY_TIME,
+  columns: [
+    {
+      head: 'Contractor',
+      isName: true,
+      cell: ({ id, name }) => (
+        <span className="font-medium">
+          <ContractorLink id={id} name={name} />
+        </span>
+      ),
+      beneath: ({ email }) =>
+        email && (
+          <div className="text-xs text-soft xl:hidden">
+            <Email email={email} />
+          </div>
+        ),
+      value: ({ name }) => name,
+    },
+    // On the page it is after the organisation.
+    fileColumn('Email', ({ email }) => email),
+    organisationColumn({ from: 'lg', isRepeated: true, isName: true }),
+    { head: 'Email', from: 'xl', cell: ({ email }) => (email ? <Email email={email} /> : '–') },
+    statusColumn('contractor', ({ status }) => status),
+    fileColumn('Account', ({ address }) => address),
+    fileColumn('On the ledger', registrationWords),
+    {
+      head: 'Invite',
+      from: 'lg',
+      isRepeated: true,
+      cell: (contractor, { now }) => <span className="xl:whitespace-nowrap">{inviteWords(contractor, now)}</span>,
+      value: inviteWords,
+    },
+    timeColumn('Last paid', ({ lastPaidAt }) => lastPaidAt, {
+      from: 'xl',
+      isRepeated: true,
+      none: 'Never',
+      isShort: true,
+    }),
+    fileColumn('Created (UTC)', ({ createdAt }) => createdAt),
+    fileColumn('Contractor id', ({ id }) => id),
+    fileColumn('Organisation id', ({ organisation }) => organisation),
+  ],
+  empty: () => (
+    <>
+      <strong>No contractors yet</strong>
+      <p>
+        An employer adds them with <code>POST /contractors</code>, or many at once with{' '}
+        <code>POST /contractors/bulk</code>; see the <ApiReference />.
+      </p>
+    </>
+  ),
+}
+
+/** A full email address. If it is too long for a line, it breaks before the `@`. */
+function Email({ email }: { email: string }) {
+  const at = email.lastIndexOf('@')
+  return (
+    <span className="inline-block [overflow-wrap:anywhere] min-[90rem]:min-w-74">
+      {email.slice(0, at)}
+      <wbr />
+      {email.slice(at)}
+    </span>
+  )
+}
