@@ -13,7 +13,7 @@ import { newestFirst, placeOf } from '#lib/db/paging.ts'
 import { Refusal } from '#lib/refusal/refusal.ts'
 import { explainPayout } from './explanation.ts'
 import { betweenDays, DAYS, type Filters, hasOnly, having, isOneOf, isReason, isRecordId } from './filters.ts'
-import { type List, type PageRequest, type Read, readAll, readPage, type Source, totals } from './list.ts'
+import type { Read, RecordList, Source } from './list.ts'
 import { hasReason } from './transfer-filters.ts'
 import { firstInnerHash, outcomeOf, paysPayout, type TransferState, transferRows } from './transfer-rows.ts'
 
@@ -59,7 +59,7 @@ export type PayoutLine = Omit<
   meaning: string
 }
 
-export const PAYOUT_FILTERS = {
+const FILTERS = {
   status: isOneOf(PAYOUT_STATUSES),
   organisation: isRecordId,
   batch: isRecordId,
@@ -69,13 +69,13 @@ export const PAYOUT_FILTERS = {
   ...DAYS,
 }
 
-export type PayoutFilters = Filters<typeof PAYOUT_FILTERS>
+type PayoutFilters = Filters<typeof FILTERS>
 
-/** Lists the payouts of a batch in the order of their instructions. */
-export async function listPayouts(db: Database, filters: PayoutFilters, page: PageRequest): Promise<List<PayoutLine>> {
-  const counts = await countByStatus(db, filters)
-  const part = await readPage(sourceOf(db, filters), page)
-  return { ...part, ...totals(counts, filters.status) }
+/** The payouts of a batch in the order of their instructions, and those of others newest first. */
+export const PAYOUTS: RecordList<typeof FILTERS, PayoutLine> = {
+  filters: FILTERS,
+  tabs: { name: 'status', values: PAYOUT_STATUSES },
+  match: ({ db }, filters) => ({ ...sourceOf(db, filters), count: () => countByStatus(db, filters) }),
 }
 
 async function countByStatus(db: Database, filters: PayoutFilters): Promise<Map<string, number>> {
@@ -117,9 +117,6 @@ async function countOfBatch(db: Database, id: string): Promise<Map<PayoutStatus,
   }
   return new Map(Object.entries(counts) as [PayoutStatus, number][])
 }
-
-/** Reads the payouts that match the filters in chunks of at most `size`. */
-export const readPayouts = (db: Database, filters: PayoutFilters, size?: number) => readAll(sourceOf(db, filters), size)
 
 /**
  * Payouts in the order of their instructions, or those of an organisation or a contractor newest first.

@@ -14,7 +14,7 @@ import {
   isReason,
   isRecordId,
 } from './filters.ts'
-import type { Part } from './list.ts'
+import type { ListContext, Part } from './list.ts'
 import { ofUsers, TRANSFER_VIEWS, type TransferView, transferRows } from './transfer-rows.ts'
 
 export const TRANSFER_FILTERS = {
@@ -30,14 +30,16 @@ export const TRANSFER_FILTERS = {
   sort: isOneOf(['oldest', 'fee']),
 }
 
-/** `faucet` is the faucet's account, whose deposits are listed only if its account is the filter. */
-export type TransferFilters = Filters<typeof TRANSFER_FILTERS> & { faucet?: string | undefined }
+export type TransferFilters = Filters<typeof TRANSFER_FILTERS>
 
-/**
- * Filters, with the condition for the transfers of their batch. `paid`: the number of paid payouts of a large batch, if no
- * other filter is set.
- */
-export type ResolvedFilters = TransferFilters & { ofBatch: SQL | undefined; paid: number | undefined }
+/** Filters, with the condition for the transfers of their batch. */
+export interface ResolvedFilters extends TransferFilters {
+  ofBatch: SQL | undefined
+  /** the number of paid payouts of a large batch, if no other filter is set */
+  paid: number | undefined
+  /** the faucet's account, whose deposits are listed only if its account is the filter */
+  faucet: string | undefined
+}
 
 /** The payouts of a larger batch are not read. */
 const MAX_PAYOUTS_READ = 1_000
@@ -46,8 +48,8 @@ const MAX_PAYOUTS_READ = 1_000
 const MARGIN_MS = 24 * 3_600_000
 
 /** Looks up the batch of a filter, and chooses by its size how to find its transfers. */
-export async function resolveBatch(db: Database, filters: TransferFilters): Promise<ResolvedFilters> {
-  if (filters.batch === '') return { ...filters, ofBatch: undefined, paid: undefined }
+export async function resolveBatch({ db, faucet }: ListContext, filters: TransferFilters): Promise<ResolvedFilters> {
+  if (filters.batch === '') return { ...filters, faucet, ofBatch: undefined, paid: undefined }
   const { id, organisation, payoutCount, settledCount, createdAt, progressedAt } = batches
   const [batch] = await db
     .select({ organisation, payoutCount, settledCount, createdAt, progressedAt })
@@ -55,7 +57,7 @@ export async function resolveBatch(db: Database, filters: TransferFilters): Prom
     .where(eq(id, filters.batch))
   if (!batch || batch.payoutCount <= MAX_PAYOUTS_READ) {
     const ofBatch = db.select({ id: payouts.id }).from(payouts).where(eq(payouts.batch, filters.batch))
-    return { ...filters, ofBatch: anyOf(transferRows.payout, ofBatch), paid: undefined }
+    return { ...filters, faucet, ofBatch: anyOf(transferRows.payout, ofBatch), paid: undefined }
   }
   // Among the transfers of their organisation, those of a large batch are next to each other.
   const start = new Date(batch.createdAt.getTime() - MARGIN_MS)
@@ -67,8 +69,8 @@ export async function resolveBatch(db: Database, filters: TransferFilters): Prom
     // PostgreSQL estimates that half of the transfers match, so it walks the index and stops at the end of the page.
     sql`(select ${isOfBatch} from ${payouts} where ${payouts.id} = ${transferRows.payout})`,
   )
-  const isWholeBatch = hasOnly(filters, 'batch', 'view', 'sort', 'faucet')
-  return { ...filters, ofBatch, paid: isWholeBatch ? batch.settledCount : undefined }
+  const isWholeBatch = hasOnly(filters, 'batch', 'view', 'sort')
+  return { ...filters, faucet, ofBatch, paid: isWholeBatch ? batch.settledCount : undefined }
 }
 
 /**

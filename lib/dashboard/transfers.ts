@@ -4,18 +4,9 @@ import type { Database } from '#lib/db/connection.ts'
 import { countUpTo, MAX_COUNTED } from '#lib/db/count.ts'
 import { byTime, type Order, orderedBy } from '#lib/db/keyset.ts'
 import { placeOf } from '#lib/db/paging.ts'
-import {
-  byStatus,
-  type List,
-  type PageRequest,
-  type Part,
-  type Read,
-  readAll,
-  readPage,
-  type Source,
-  totals,
-} from './list.ts'
-import { matching, type ResolvedFilters, resolveBatch, type TransferFilters } from './transfer-filters.ts'
+import { byStatus, type ListContext, type Part, type Read, type RecordList, type Source, totals } from './list.ts'
+import { REFUSED, type RefusalLine } from './refusals.ts'
+import { matching, type ResolvedFilters, resolveBatch, TRANSFER_FILTERS } from './transfer-filters.ts'
 import {
   envelopeRows,
   firstInnerHash,
@@ -70,34 +61,47 @@ export interface TransferLine extends Read<typeof transferRows.$inferSelect, typ
   job: string | null
 }
 
-/** Lists the transfers of all organisations. */
-export async function listTransfers(
-  db: Database,
-  filters: TransferFilters,
-  page: PageRequest,
-): Promise<List<TransferLine>> {
-  const resolved = await resolveBatch(db, filters)
-  const { paid } = resolved
-  // Each paid payout has exactly one succeeded transfer.
-  const views = paid === undefined ? VIEWS : VIEWS.filter((view) => view !== 'succeeded')
-  const tabs = byStatus(views, (view) => matching(db, { ...resolved, view }, COUNTED))
-  const counts = await countUpTo(db, transferRows, NEWEST, tabs)
-  if (paid !== undefined) counts.set('succeeded', Math.min(paid, MAX_COUNTED + 1))
-  const part = await readPage(filters.sort === 'fee' ? byFee(db, resolved) : sourceOf(db, resolved), page)
-  return { ...part, ...totals(counts, filters.view) }
-}
-
-/** Reads the transfers that match the filters, newest first, in chunks of at most `size`. */
-export async function* readTransfers(db: Database, filters: TransferFilters, size?: number) {
-  yield* readAll(sourceOf(db, { ...(await resolveBatch(db, filters)), sort: '' }), size)
-}
-
 const NEWEST = byTime(transferRows)
 
 /** The part of a list that its counts read. */
 const COUNTED: Part = { beside: undefined, order: orderedBy(NEWEST), limit: MAX_COUNTED + 1 }
 
 const VIEWS = Object.keys(TRANSFER_VIEWS) as TransferView[]
+
+const TABS = { name: 'view', values: [...VIEWS, 'refused'] }
+
+/** The transfers of all organisations. */
+export const TRANSFERS: RecordList<typeof TRANSFER_FILTERS, TransferLine> = {
+  filters: TRANSFER_FILTERS,
+  tabs: TABS,
+  match: async (context, filters) => {
+    const resolved = await resolveBatch(context, filters)
+    const source = filters.sort === 'fee' ? byFee(context.db, resolved) : sourceOf(context.db, resolved)
+    return { ...source, count: () => countTabs(context, resolved) }
+  },
+}
+
+/** The refused transfers, which are another tab of the same page. */
+export const REFUSALS: RecordList<typeof REFUSED.filters, RefusalLine> = {
+  filters: REFUSED.filters,
+  tabs: TABS,
+  match: async (context, filters) => ({
+    ...(await REFUSED.match(context, filters)),
+    count: async () => await countTabs(context, await resolveBatch(context, filters)),
+  }),
+}
+
+async function countTabs(context: ListContext, filters: ResolvedFilters): Promise<Map<string, number>> {
+  const { paid } = filters
+  // Each paid payout has exactly one succeeded transfer.
+  const views = paid === undefined ? VIEWS : VIEWS.filter((view) => view !== 'succeeded')
+  const tabs = byStatus(views, (view) => matching(context.db, { ...filters, view }, COUNTED))
+  const counts = await countUpTo(context.db, transferRows, NEWEST, tabs)
+  if (paid !== undefined) counts.set('succeeded', Math.min(paid, MAX_COUNTED + 1))
+  const refused = await (await REFUSED.match(context, filters)).count()
+  // All transfers are those that were accepted.
+  return new Map([...totals(counts, '').counts, ['refused', refused.get('') ?? 0]])
+}
 
 function sourceOf(db: Database, filters: ResolvedFilters): Source<TransferLine> {
   return {

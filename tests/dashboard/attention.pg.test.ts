@@ -3,7 +3,7 @@ import { createElement } from 'react'
 import { renderToStaticMarkup } from 'react-dom/server'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { AttentionList } from '#app/(operator)/overview/attention-list.tsx'
-import { payoutColumns } from '#app/(operator)/payouts/payout-columns.tsx'
+import { PAYOUT_LIST } from '#app/(operator)/payouts/payout-list.tsx'
 import { type BatchStatus, type PayoutStatus, payouts } from '#drizzle/schema/directory.ts'
 import { paymentStops, relayChannels } from '#drizzle/schema/relay.ts'
 import type { TransferStatus } from '#drizzle/schema/transfers.ts'
@@ -24,13 +24,13 @@ import type { Attention } from '#lib/dashboard/attention.ts'
 import { listMovingBatches } from '#lib/dashboard/batches.ts'
 import { readFilters } from '#lib/dashboard/filters.ts'
 import { batchState, jobState, payoutState, transferState } from '#lib/dashboard/lateness.ts'
+import { readList } from '#lib/dashboard/list.ts'
 import { listOrganisations, ORGANISATION_FILTERS } from '#lib/dashboard/organisations.ts'
 import { readAttention, readAttentionOf } from '#lib/dashboard/overview.ts'
-import { listPayouts, PAYOUT_FILTERS } from '#lib/dashboard/payouts.ts'
+import { PAYOUTS } from '#lib/dashboard/payouts.ts'
 import { readPulse } from '#lib/dashboard/pulse.ts'
 import { readTraffic } from '#lib/dashboard/traffic.ts'
-import { TRANSFER_FILTERS } from '#lib/dashboard/transfer-filters.ts'
-import { listTransfers } from '#lib/dashboard/transfers.ts'
+import { TRANSFERS } from '#lib/dashboard/transfers.ts'
 import { recordAudit } from '#lib/db/audit-log.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { type CapturedDatabase, openCaptured } from '../support/captured.ts'
@@ -170,11 +170,11 @@ test('marks a late batch or transfer the same in every list', async () => {
   const { batches } = await listMovingBatches(db, 100)
   const marked = batches.filter((batch) => batchState(batch, NOW) === 'stalled').map(({ name }) => name)
   expect(marked).toEqual(['Still'])
-  const { rows } = await listTransfers(db, readFilters(TRANSFER_FILTERS, {}).filters, {})
+  const { rows } = await readList(TRANSFERS, { db, now: NOW }, readFilters(TRANSFERS.filters, {}).filters, {})
   const overdue = rows.filter((transfer) => transferState(transfer, NOW) === 'overdue')
   expect(overdue.map(({ contractorName }) => contractorName)).toEqual(['Katherine'])
   const open = batches.find(({ name }) => name === 'Open')?.id ?? ''
-  const payouts = await listPayouts(db, readFilters(PAYOUT_FILTERS, { batch: open }).filters, {})
+  const payouts = await readList(PAYOUTS, { db, now: NOW }, readFilters(PAYOUTS.filters, { batch: open }).filters, {})
   expect(payouts.rows.map((payout) => payoutState(payout, NOW))).toEqual(['overdue'])
   expect((await listOrganisations(db, ALL_ORGANISATIONS, {}, NOW)).rows).toMatchObject([{ started: 33, stalled: 1 }])
 })
@@ -216,13 +216,18 @@ const VIEW = { now: NOW, network: 'local' }
 
 test('explains a failed payout once', async () => {
   const { rows } = await database.pool.query(`SELECT id FROM batches WHERE name = 'Failed'`)
-  const payouts = await listPayouts(db, readFilters(PAYOUT_FILTERS, { batch: rows[0].id }).filters, {})
+  const payouts = await readList(
+    PAYOUTS,
+    { db, now: NOW },
+    readFilters(PAYOUTS.filters, { batch: rows[0].id }).filters,
+    {},
+  )
   const shown = payouts.rows.map((row) => {
-    const cells = payoutColumns('contractor', NOW).map(({ head, cell, beneath }) => {
-      return [
-        head,
-        renderToStaticMarkup(createElement('div', {}, cell?.(row, VIEW), beneath?.(row, VIEW))).replace(/<[^>]+>/g, ''),
-      ]
+    const cells = PAYOUT_LIST.columns.flatMap(({ head, cell, beneath }) => {
+      const content = [cell?.(row, VIEW), beneath?.(row, VIEW)]
+      return cell
+        ? [[head, renderToStaticMarkup(createElement('div', {}, ...content)).replace(/<[^>]+>/g, '')] as const]
+        : []
     })
     return Object.fromEntries(cells)
   })

@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type BatchStatus, PAYOUT_STATUSES, type PayoutStatus } from '#drizzle/schema/directory.ts'
 import { batchRow, contractorRow, insertRows, organisationRow, payoutRow } from '#lib/cli/seed/rows.ts'
-import { listPayouts } from '#lib/dashboard/payouts.ts'
+import { readList } from '#lib/dashboard/list.ts'
+import { PAYOUTS } from '#lib/dashboard/payouts.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { cloneDatabase, type TestDatabase } from '../support/database.ts'
 
@@ -36,7 +37,7 @@ test.each<[BatchStatus, PayoutStatus[]]>([
     payoutRow({ ...ofEmployer, batch: batch.id, contractor: contractors[index]?.id ?? '', status: each }),
   )
   await insertRows(db, { organisations: [employer], batches: [batch], contractors, payouts })
-  const { counts } = await listPayouts(db, { ...UNFILTERED, batch: batch.id }, {})
+  const { counts } = await readList(PAYOUTS, { db, now: new Date() }, { ...UNFILTERED, batch: batch.id }, {})
   expect(counts.get('')).toBe(statuses.length)
   for (const each of PAYOUT_STATUSES) expect([each, counts.get(each) ?? 0]).toEqual([each, numberOf(each)])
 })

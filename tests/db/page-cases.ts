@@ -4,8 +4,7 @@ import { CONTRACTORS } from '#lib/dashboard/contractors.ts'
 import type { FilterChecks } from '#lib/dashboard/filters.ts'
 import { JOBS } from '#lib/dashboard/jobs.ts'
 import { ORGANISATION_FILTERS } from '#lib/dashboard/organisations.ts'
-import { REFUSAL_FILTERS } from '#lib/dashboard/refusals.ts'
-import { TRANSFER_FILTERS } from '#lib/dashboard/transfer-filters.ts'
+import { REFUSALS, TRANSFERS } from '#lib/dashboard/transfers.ts'
 
 /** The lists, each with its filters. */
 export const LISTS: [path: string, checks: FilterChecks][] = [
@@ -14,8 +13,8 @@ export const LISTS: [path: string, checks: FilterChecks][] = [
   ['/contractors', CONTRACTORS.filters],
   ['/jobs', JOBS.filters],
   ['/organisations', ORGANISATION_FILTERS],
-  ['/transfers', TRANSFER_FILTERS],
-  ['/transfers?view=refused', REFUSAL_FILTERS],
+  ['/transfers', TRANSFERS.filters],
+  ['/transfers?view=refused', REFUSALS.filters],
 ]
 
 /** Every page that shows records, and the searches for each kind of text. */

@@ -5,7 +5,8 @@ import { afterAll, afterEach, beforeAll, expect, onTestFinished, test, vi } from
 import { batchRow, contractorRow, insertRows, organisationRow, payoutRow } from '#lib/cli/seed/rows.ts'
 import { csvStream } from '#lib/dashboard/csv.ts'
 import { readFilters } from '#lib/dashboard/filters.ts'
-import { PAYOUT_FILTERS, readPayouts } from '#lib/dashboard/payouts.ts'
+import { readFile } from '#lib/dashboard/list.ts'
+import { PAYOUTS } from '#lib/dashboard/payouts.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { readOnly } from '#lib/db/read-only.ts'
 import { inLine, openLine } from '#lib/turns/line.ts'
@@ -94,11 +95,11 @@ test('does not read the next part of a file whose client has left', async () => 
     payoutRow({ organisation: organisation.id, batch: batch.id, contractor }),
   )
   await insertRows(db, { organisations: [organisation], batches: [batch], contractors, payouts })
-  const { filters } = readFilters(PAYOUT_FILTERS, {})
+  const { filters } = readFilters(PAYOUTS.filters, {})
   const written: string[] = []
   const left = Promise.withResolvers<void>()
   async function* parts() {
-    for await (const rows of readPayouts(readOnly(db), filters, 1)) {
+    for await (const rows of await readFile(PAYOUTS, { db: readOnly(db), now: new Date() }, filters, 1)) {
       written.push(...rows.map(({ id }) => id))
       yield rows.map(({ id }) => [id])
       await left.promise

@@ -2,7 +2,7 @@ import { BATCHES, type BatchLine } from '#lib/dashboard/batches.ts'
 import { batchState } from '#lib/dashboard/lateness.ts'
 import { fileColumn, organisationColumn, statusColumn, timeColumn } from '../columns.tsx'
 import { BY_TIME, type ListDisplay } from '../list-display.ts'
-import { PAYOUT_LIST } from '../payouts/payout-list.ts'
+import { PAYOUT_LIST } from '../payouts/payout-list.tsx'
 import { Progress } from '../progress.tsx'
 import { ApiReference, BatchLink } from '../record-links.tsx'
 

@@ -1,4 +1,4 @@
-import { csvFile } from '../csv-file.ts'
-import { PAYOUT_LIST } from '../payouts/payout-list.ts'
+import { csvOf } from '../csv-file.ts'
+import { PAYOUT_LIST } from '../payouts/payout-list.tsx'
 
-export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = csvFile(PAYOUT_LIST)
+export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = csvOf(PAYOUT_LIST)

@@ -1,4 +1,4 @@
-import { csvFile } from '../csv-file.ts'
-import { REFUSAL_LIST } from '../transfers/refusal-list.ts'
+import { csvOf } from '../csv-file.ts'
+import { REFUSAL_LIST } from '../transfers/refusal-list.tsx'
 
-export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = csvFile(REFUSAL_LIST)
+export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = csvOf(REFUSAL_LIST)

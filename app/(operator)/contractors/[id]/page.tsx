@@ -7,7 +7,7 @@ import type { Fact } from '../../facts.tsx'
 import { Moment } from '../../figures.tsx'
 import { Address } from '../../hash.tsx'
 import RecordNotFound from '../../not-found.tsx'
-import { payoutColumns } from '../../payouts/payout-columns.tsx'
+import { CONTRACTOR_PAYOUT_COLUMNS } from '../../payouts/payout-list.tsx'
 import { OrganisationLink, PaymentLinks, recordPath, User } from '../../record-links.tsx'
 import { RecordView } from '../../record-view.tsx'
 import { requireOperator } from '../../require-operator.ts'
@@ -51,7 +51,7 @@ export default async function ContractorPage({ params }: PageProps<'/contractors
           <Table
             caption="Payouts, newest first"
             view={{ now: now(), network }}
-            columns={payoutColumns('batch', now())}
+            columns={CONTRACTOR_PAYOUT_COLUMNS}
             rows={page.payouts}
             keyOf={(payout) => payout.id}
           />

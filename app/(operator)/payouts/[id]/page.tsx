@@ -12,7 +12,7 @@ import { BatchLink, ContractorLink, OrganisationLink, recordPath, TransferLink }
 import { RecordView } from '../../record-view.tsx'
 import { requireOperator } from '../../require-operator.ts'
 import { Status } from '../../status.tsx'
-import { whyUnpaid } from '../payout-list.ts'
+import { whyUnpaid } from '../payout-list.tsx'
 
 export const metadata: Metadata = { title: 'A payout' }
 

@@ -16,7 +16,7 @@ import { RecordView } from '../../record-view.tsx'
 import { requireOperator } from '../../require-operator.ts'
 import { Status } from '../../status.tsx'
 import { TransferHashes } from '../transfer-hashes.tsx'
-import { KIND_WORDS, whyNotSucceeded } from '../transfer-list.ts'
+import { KIND_WORDS, whyNotSucceeded } from '../transfer-list.tsx'
 
 export const metadata: Metadata = { title: 'A transfer' }
 

@@ -1,0 +1,88 @@
+import { payoutState, WHY_OVERDUE } from '#lib/dashboard/lateness.ts'
+import { PAYOUTS, type PayoutLine } from '#lib/dashboard/payouts.ts'
+import { fileColumn, statusColumn, timeColumn } from '../columns.tsx'
+import type { ListDisplay } from '../list-display.ts'
+import { BatchLink, ContractorLink, PayoutLink } from '../record-links.tsx'
+import type { Column } from '../table.tsx'
+
+/** Why a payout is not paid, if there is a reason. */
+export function whyUnpaid(payout: PayoutLine, now: Date): string | null {
+  return payoutState(payout, now) === 'overdue' ? WHY_OVERDUE : payout.meaning || payout.error
+}
+
+const NAME: Pick<Column<PayoutLine>, 'beneath'> = {
+  beneath: (payout, { now }) => <p className="max-w-prose text-xs text-soft xl:hidden">{whyUnpaid(payout, now)}</p>,
+}
+
+const CONTRACTOR: Column<PayoutLine> = {
+  ...NAME,
+  head: 'Contractor',
+  cell: ({ contractor, contractorId }) => (
+    <span className="font-medium">
+      <ContractorLink id={contractorId} name={contractor} />
+    </span>
+  ),
+  value: ({ contractor }) => contractor,
+}
+
+const BATCH: Column<PayoutLine> = {
+  ...NAME,
+  head: 'Batch',
+  cell: ({ batch, batchId }) => (
+    <span className="font-medium">
+      <BatchLink id={batchId} name={batch} />
+    </span>
+  ),
+}
+
+const COLUMNS: readonly Column<PayoutLine>[] = [
+  statusColumn('payout', payoutState),
+  fileColumn('Account', ({ address }) => address),
+  fileColumn('Transaction', ({ ledgerHash }) => ledgerHash),
+  fileColumn('Inner hash', ({ innerHash }) => innerHash),
+  {
+    head: 'Why',
+    from: 'xl',
+    // One line; the payout's page has the whole text.
+    cell: (payout, { now }) => (
+      <span title={whyUnpaid(payout, now) ?? ''} className="block max-w-md truncate text-xs leading-5 text-soft">
+        {whyUnpaid(payout, now)}
+      </span>
+    ),
+  },
+  { head: 'Payout', from: 'sm', isRepeated: true, cell: ({ id }) => <PayoutLink id={id} name={id.slice(0, 8)} /> },
+  timeColumn('Paid', ({ paidAt }) => paidAt, { from: 'sm', isRepeated: true }),
+  // In the file it is after the time.
+  fileColumn('Why', whyUnpaid),
+]
+
+/** The columns of the payouts of one contractor. */
+export const CONTRACTOR_PAYOUT_COLUMNS = [BATCH, ...COLUMNS]
+
+/** The payouts of a batch on its page, and the file of those or of all. */
+export const PAYOUT_LIST: ListDisplay<typeof PAYOUTS.filters, PayoutLine> = {
+  records: PAYOUTS,
+  name: 'payouts',
+  here: '/batches',
+  title: 'A batch',
+  nouns: ['payout', 'payouts'],
+  tabs: 'Status',
+  columns: [
+    fileColumn('Created (UTC)', ({ createdAt }) => createdAt),
+    fileColumn('Organisation', ({ organisation }) => organisation),
+    fileColumn('Batch', ({ batch }) => batch),
+    CONTRACTOR,
+    ...COLUMNS,
+    fileColumn('Payout id', ({ id }) => id),
+    fileColumn('Batch id', ({ batchId }) => batchId),
+    fileColumn('Contractor id', ({ contractorId }) => contractorId),
+  ],
+  empty: () => (
+    <>
+      <strong>No payouts yet</strong>
+      <p>
+        The employer adds them with <code>POST /batches/{'{id}'}/instructions</code>, then locks the batch.
+      </p>
+    </>
+  ),
+}

@@ -1,0 +1,132 @@
+import Link from 'next/link'
+import { explainTransfer } from '#lib/dashboard/explanation.ts'
+import { transferState, WHY_OVERDUE } from '#lib/dashboard/lateness.ts'
+import { TRANSFERS, type TransferLine } from '#lib/dashboard/transfers.ts'
+import { formatUnits } from '#lib/text/money.ts'
+import { fileColumn, organisationColumn, timeColumn } from '../columns.tsx'
+import { between } from '../figures.tsx'
+import { BY_TIME, type ListDisplay } from '../list-display.ts'
+import { addressOf } from '../query.ts'
+import { BatchLink, TransferLink } from '../record-links.tsx'
+import { Status, statusWord } from '../status.tsx'
+
+/** Why the transfer did not succeed; empty if it did. */
+export function whyNotSucceeded(transfer: TransferLine, now: Date): string {
+  return transferState(transfer, now) === 'overdue' ? WHY_OVERDUE : explainTransfer(transfer)
+}
+
+export const KIND_WORDS: Record<TransferLine['kind'], string> = {
+  transfer: 'Confidential transfer',
+  delegated: 'Delegated transfer',
+  register: 'Registration',
+  merge: 'Merge',
+  set_spender: 'Delegation',
+  revoke_spender: 'Revocation',
+  deposit: 'Deposit of the faucet',
+}
+
+/** The transfers that the sponsor paid for, with their recipients. */
+export const TRANSFER_LIST: ListDisplay<typeof TRANSFERS.filters, TransferLine> = {
+  records: TRANSFERS,
+  name: 'transfers',
+  here: '/transfers',
+  title: 'Transfers',
+  nouns: ['transfer', 'transfers'],
+  tabs: 'Result',
+  sorts: [...BY_TIME, ['fee', 'Highest fee (newest 10,000)']],
+  columns: [
+    timeColumn('Accepted', ({ createdAt }) => createdAt),
+    organisationColumn({ from: 'lg', isRepeated: true }),
+    fileColumn('From', ({ account }) => account),
+    fileColumn('To', ({ recipient }) => recipient),
+    fileColumn('Relay, for', ({ quotaAccount }) => quotaAccount),
+    fileColumn('Pays', ({ contractorName }) => contractorName),
+    {
+      head: 'Transfer',
+      from: 'sm',
+      isRepeated: true,
+      cell: (transfer) => (
+        <span className="font-medium">
+          <TransferLink id={transfer.id} name={titleOf(transfer)} />
+        </span>
+      ),
+    },
+    {
+      head: 'Batch',
+      from: 'xl',
+      cell: ({ batch, batchName }) => (batch === null ? '–' : <BatchLink id={batch} name={batchName ?? ''} />),
+      value: ({ batchName }) => batchName,
+    },
+    {
+      head: 'Result',
+      cell: (transfer, { now }) => (
+        <>
+          {/* The space allows a line break between status and details in a narrow column. */}
+          <Status of="transfer" is={transferState(transfer, now)} />{' '}
+          <span className="inline-block text-xs whitespace-nowrap text-faint sm:ml-1">
+            {transfer.settledAt && transfer.status === 'succeeded' ? (
+              between(transfer.createdAt, transfer.settledAt)
+            ) : (
+              <Code transfer={transfer} />
+            )}
+          </span>
+        </>
+      ),
+      value: (transfer, now) => statusWord('transfer', transferState(transfer, now)),
+    },
+    fileColumn('Why', whyNotSucceeded),
+    fileColumn('Settled (UTC)', ({ settledAt }) => settledAt),
+    {
+      head: 'Fee, XLM',
+      from: 'sm',
+      isRepeated: true,
+      isNumber: true,
+      cell: ({ feeCharged }) => (feeCharged === null ? '–' : formatUnits(feeCharged)),
+      fileHead: 'Charged, XLM',
+      value: ({ feeCharged }) => (feeCharged === null ? null : formatUnits(feeCharged)),
+    },
+    fileColumn('Bid, XLM', ({ bid }) => formatUnits(bid)),
+    fileColumn('Transaction', ({ ledgerHash }) => ledgerHash),
+    fileColumn('Outer hash', ({ outerHash }) => outerHash),
+    fileColumn('Inner hash', ({ innerHash }) => innerHash),
+    fileColumn('Relay job', ({ job }) => job),
+  ],
+  empty: ({ network }) => (
+    <>
+      <strong>No transfers yet</strong>
+      <p>
+        An employer’s wallet signs one and sends it with <code>POST /transfer</code>.
+        {network.name === 'local' && (
+          <>
+            {' '}
+            To see five of them, run <code>npm run demo</code>.
+          </>
+        )}
+      </p>
+    </>
+  ),
+}
+
+/** Describes a transfer in a few words: its kind, or the contractor that it pays. */
+function titleOf({ kind, contractorName, recipient, account }: TransferLine): string {
+  if (contractorName !== null) return `Payment to ${contractorName}`
+  const isToItself = recipient === account
+  return isToItself ? KIND_WORDS[kind] : `${KIND_WORDS[kind]} to ${recipient.slice(0, 4)}…${recipient.slice(-4)}`
+}
+
+/** Why it did not succeed: a code that links to all transfers with the same reason. The transfer's page explains it. */
+function Code({ transfer: { status, contractError, resultCode, refusalCode } }: { transfer: TransferLine }) {
+  if (status === 'succeeded') return null
+  const reason = contractError ?? resultCode
+  if (reason === null || status === 'open') return refusalCode
+  return (
+    <Link
+      href={addressOf('/transfers', { view: 'failed', reason: String(reason) })}
+      prefetch={false}
+      title="All failed transfers with this reason"
+      className="inline-block min-h-6 leading-6 underline-offset-4 hover:text-accent hover:underline"
+    >
+      {contractError === null ? resultCode : `error ${contractError}`}
+    </Link>
+  )
+}
