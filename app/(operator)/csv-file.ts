@@ -1,67 +1,34 @@
 import { resource } from '#lib/api/resource.ts'
 import { csvStream } from '#lib/dashboard/csv.ts'
-import { type FilterChecks, type Filters, readFilters, type UnknownFilter } from '#lib/dashboard/filters.ts'
+import { type FilterChecks, readFilters, type UnknownFilter } from '#lib/dashboard/filters.ts'
 import { readFile } from '#lib/dashboard/list.ts'
-import type { Database } from '#lib/db/connection.ts'
 import { readOnly } from '#lib/db/read-only.ts'
 import { Refusal } from '#lib/refusal/refusal.ts'
-import type { Service } from '#lib/server/services.ts'
-import type { CsvValue } from '#lib/text/csv.ts'
 import { type ListDisplay, listContext } from './list-display.ts'
 import { queryOf } from './query.ts'
 import { readOperator } from './require-operator.ts'
-
-/**
- * A list of the dashboard: what its page, its CSV file and the links between them share. Both read a query with
- * `checks`, so a file contains exactly the records that its page counts.
- */
-export interface ListFile<Checks extends FilterChecks, Row> {
-  /** of the file, without the day and the extension */
-  name: string
-  checks: Checks
-  /** all records that match, in chunks */
-  read: (
-    db: Database,
-    filters: Filters<Checks>,
-    service: Service,
-    now: Date,
-  ) => AsyncIterable<Row[]> | Promise<AsyncIterable<Row[]>>
-  columns: readonly (readonly [head: string, value: (row: Row, now: Date) => CsvValue])[]
-}
-
-/** The handlers of a list's CSV file, for the operator only. */
-export const csvOf = <Checks extends FilterChecks, Row, Shown extends Row>({
-  name,
-  records,
-  columns,
-}: ListDisplay<Checks, Row, Shown>) =>
-  csvFile<Checks, Row>({
-    name,
-    checks: records.filters,
-    read: (db, filters, service) => readFile(records, listContext(db, service), filters),
-    columns: columns.flatMap(({ head, fileHead = head, value }) => (value ? [[fileHead, value] as const] : [])),
-  })
+import type { Column } from './table.tsx'
 
 const wordsOf = ({ name, value }: UnknownFilter) => `${name}=${value.slice(0, 40)}`
 
 /** The handlers of a list's CSV file, for the operator only. */
-export function csvFile<Checks extends FilterChecks, Row>(list: ListFile<Checks, Row>) {
+export function csvFile<Checks extends FilterChecks, Row, Shown extends Row>(list: ListDisplay<Checks, Row, Shown>) {
+  const { records, name, columns } = list
   return resource(
     {
       GET: async (request) => {
         const service = await readOperator()
         if (!service) throw new Refusal('unauthenticated')
-        const now = service.now()
-        const { filters, unknown } = readFilters(list.checks, queryOf(new URL(request.url).searchParams))
+        const { filters, unknown } = readFilters(records.filters, queryOf(new URL(request.url).searchParams))
         // A file of all records must not look like a filtered one.
         if (unknown.length > 0)
           throw new Refusal('filter-unknown', `unknown filter: ${unknown.map(wordsOf).join(', ')}`)
-        const parts = await list.read(readOnly(await service.database()), filters, service, now)
-        const head = list.columns.map(([name]) => name)
-        return new Response(csvStream(head, records(list, parts, now)), {
+        const context = listContext(readOnly(await service.database()), service)
+        const file = write(columns, await readFile(records, context, filters), context.now)
+        return new Response(csvStream(file.head, file.parts), {
           headers: {
             'Content-Type': 'text/csv; charset=utf-8',
-            'Content-Disposition': `attachment; filename="${list.name}-${now.toISOString().slice(0, 10)}.csv"`,
+            'Content-Disposition': `attachment; filename="${name}-${context.now.toISOString().slice(0, 10)}.csv"`,
           },
         })
       },
@@ -70,10 +37,11 @@ export function csvFile<Checks extends FilterChecks, Row>(list: ListFile<Checks,
   )
 }
 
-async function* records<Row>(
-  { columns }: { columns: readonly (readonly [head: string, value: (row: Row, now: Date) => CsvValue])[] },
-  parts: AsyncIterable<Row[]>,
-  now: Date,
-) {
-  for await (const rows of parts) yield rows.map((row) => columns.map(([, value]) => value(row, now)))
+/** The heads and the records of a file: those of the columns that have a value. */
+function write<Shown, Row>(columns: readonly Column<Shown, Row>[], parts: AsyncIterable<Row[]>, now: Date) {
+  const written = columns.flatMap(({ head, fileHead = head, value }) => (value ? [{ head: fileHead, value }] : []))
+  async function* records() {
+    for await (const rows of parts) yield rows.map((row) => written.map(({ value }) => value(row, now)))
+  }
+  return { head: written.map(({ head }) => head), parts: records() }
 }

@@ -30,7 +30,7 @@ export interface List<Row> {
 export const PAGE_SIZE = 50
 
 /** How many rows an export reads at a time: few enough to start a file at once, and to stop soon after its reader leaves. */
-export const PART_SIZE = 200
+const PART_SIZE = 200
 
 /** What a query of a list adds to its filters. */
 export interface Part {
@@ -56,7 +56,7 @@ export interface ListContext {
 
 /** The records of a list that match its filters. */
 export interface Matches<Row> extends Source<Row> {
-  /** Counts them by tab, whichever tab is selected. */
+  /** Counts those of every tab; all of them under '', unless that is the sum. */
   count: () => Promise<Map<string, number>>
 }
 
@@ -111,8 +111,9 @@ export async function readList<Checks extends FilterChecks, Row>(
   page: PageRequest,
 ): Promise<List<Row>> {
   const matches = await match(context, filters)
-  const counts = await matches.count()
-  return { ...(await readPage(matches, page)), ...totals(counts, tabs ? (filters[tabs.name] ?? '') : '') }
+  const counts = withSum(await matches.count())
+  const tab = tabs ? filters[tabs.name] : ''
+  return { ...(await readPage(matches, page)), counts, total: counts.get(tab ?? '') ?? 0 }
 }
 
 /** Reads all records of a list, newest first, in chunks of at most `size`. */
@@ -152,7 +153,7 @@ export async function readPage<Row>(
 }
 
 /** Reads all rows of a list in chunks of at most `size`, each starting after the last row of the previous one. */
-export function readAll<Row>({ order, read, placeOf }: Source<Row>, size = PART_SIZE): AsyncGenerator<Row[]> {
+function readAll<Row>({ order, read, placeOf }: Source<Row>, size = PART_SIZE): AsyncGenerator<Row[]> {
   return readInParts(
     (last) =>
       read({
@@ -167,11 +168,10 @@ export function readAll<Row>({ order, read, placeOf }: Source<Row>, size = PART_
 /** How many rows of a query meet a condition. */
 export const countOf = (condition: SQL) => sql`count(*) filter (where ${condition})`.mapWith(Number)
 
-/** The counts of a list with their sum under '', and the count of one status. */
-export function totals(counts: ReadonlyMap<string, number>, status: string): Pick<List<unknown>, 'counts' | 'total'> {
-  const all = [...counts.values()].reduce((sum, count) => sum + count, 0)
-  const bounded = new Map([['', Math.min(all, MAX_COUNTED + 1)], ...counts])
-  return { counts: bounded, total: bounded.get(status) ?? 0 }
+/** The counts of tabs with their sum under '', if that is missing. */
+export function withSum(counts: ReadonlyMap<string, number>): Map<string, number> {
+  const sum = [...counts.values()].reduce((all, count) => all + count, 0)
+  return new Map([['', Math.min(sum, MAX_COUNTED + 1)], ...counts])
 }
 
 /** The conditions of a list for each value of its status, whose matches its tabs count. */

@@ -2,14 +2,12 @@ import { and, count, eq, isNotNull, isNull, max, type SQL, sql } from 'drizzle-o
 import { batches, contractors, identities, organisations } from '#drizzle/schema/directory.ts'
 import { relayJobs, relayLines } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
-import { countUpTo } from '#lib/db/count.ts'
 import { byTime } from '#lib/db/keyset.ts'
-import { placeOf } from '#lib/db/paging.ts'
 import type { OrganisationUser } from './attention.ts'
 import { lastProgress } from './batches.ts'
-import { BY_TIME, betweenDays, type Filters } from './filters.ts'
+import { BY_TIME, betweenDays } from './filters.ts'
 import { batchLimit } from './lateness.ts'
-import { type List, type PageRequest, type Part, readAll, readPage, type Source, totals } from './list.ts'
+import { listTable } from './list.ts'
 import { findUsers } from './users.ts'
 
 /** An organisation with the numbers of its records. */
@@ -28,43 +26,22 @@ export interface OrganisationLine {
   lastPaidAt: Date | null
 }
 
-export const ORGANISATION_FILTERS = BY_TIME
-
-export type OrganisationFilters = Filters<typeof ORGANISATION_FILTERS>
-
-/** Lists all organisations. */
-export async function listOrganisations(
-  db: Database,
-  filters: OrganisationFilters,
-  page: PageRequest,
-  now: Date,
-): Promise<List<OrganisationLine>> {
-  const all = { all: betweenDays(organisations.createdAt, filters) }
-  const counts = await countUpTo(db, organisations, byTime(organisations), all)
-  const part = await readPage(sourceOf(db, filters, now), page)
-  return { ...part, ...totals(counts, 'all') }
-}
+export const ORGANISATIONS = listTable({
+  filters: BY_TIME,
+  table: organisations,
+  newest: byTime(organisations),
+  conditionOf: (_, days) => betweenDays(organisations.createdAt, days),
+  read: async ({ db, now }, { condition, order, limit }) => {
+    const shown = await selectOrganisations(db, condition)
+      .orderBy(...order)
+      .limit(limit)
+    return await addNumbers(db, shown, now)
+  },
+})
 
 export async function findOrganisationLine(db: Database, id: string, now: Date): Promise<OrganisationLine | undefined> {
   const [organisation] = await addNumbers(db, await selectOrganisations(db, eq(organisations.id, id)), now)
   return organisation
-}
-
-/** Reads the organisations that match the filters, newest first, in chunks of at most `size`. */
-export const readOrganisations = (db: Database, filters: OrganisationFilters, now: Date, size?: number) =>
-  readAll(sourceOf(db, { ...filters, sort: '' }, now), size)
-
-function sourceOf(db: Database, filters: OrganisationFilters, now: Date): Source<OrganisationLine> {
-  const condition = betweenDays(organisations.createdAt, filters)
-  const read = async ({ beside, order, limit }: Part) =>
-    await selectOrganisations(db, and(condition, beside))
-      .orderBy(...order)
-      .limit(limit)
-  return {
-    order: { ...byTime(organisations), ascending: filters.sort === 'oldest' },
-    read: async (part) => await addNumbers(db, await read(part), now),
-    placeOf,
-  }
 }
 
 function selectOrganisations(db: Database, condition: SQL | undefined) {

@@ -4,7 +4,7 @@ import type { Database } from '#lib/db/connection.ts'
 import { countUpTo, MAX_COUNTED } from '#lib/db/count.ts'
 import { byTime, type Order, orderedBy } from '#lib/db/keyset.ts'
 import { placeOf } from '#lib/db/paging.ts'
-import { byStatus, type ListContext, type Part, type Read, type RecordList, type Source, totals } from './list.ts'
+import { byStatus, type ListContext, type Part, type Read, type RecordList, type Source, withSum } from './list.ts'
 import { REFUSED, type RefusalLine } from './refusals.ts'
 import { matching, type ResolvedFilters, resolveBatch, TRANSFER_FILTERS } from './transfer-filters.ts'
 import {
@@ -100,7 +100,7 @@ async function countTabs(context: ListContext, filters: ResolvedFilters): Promis
   if (paid !== undefined) counts.set('succeeded', Math.min(paid, MAX_COUNTED + 1))
   const refused = await (await REFUSED.match(context, filters)).count()
   // All transfers are those that were accepted.
-  return new Map([...totals(counts, '').counts, ['refused', refused.get('') ?? 0]])
+  return withSum(counts).set('refused', refused.get('') ?? 0)
 }
 
 function sourceOf(db: Database, filters: ResolvedFilters): Source<TransferLine> {

@@ -25,7 +25,7 @@ import { listMovingBatches } from '#lib/dashboard/batches.ts'
 import { readFilters } from '#lib/dashboard/filters.ts'
 import { batchState, jobState, payoutState, transferState } from '#lib/dashboard/lateness.ts'
 import { readList } from '#lib/dashboard/list.ts'
-import { listOrganisations, ORGANISATION_FILTERS } from '#lib/dashboard/organisations.ts'
+import { ORGANISATIONS } from '#lib/dashboard/organisations.ts'
 import { readAttention, readAttentionOf } from '#lib/dashboard/overview.ts'
 import { PAYOUTS } from '#lib/dashboard/payouts.ts'
 import { readPulse } from '#lib/dashboard/pulse.ts'
@@ -39,7 +39,7 @@ import { startDatabase } from '../support/database.ts'
 const NOW = new Date('2026-11-20T12:30:00Z')
 const before = (minutes: number) => new Date(NOW.getTime() - minutes * 60_000)
 
-const { filters: ALL_ORGANISATIONS } = readFilters(ORGANISATION_FILTERS, {})
+const { filters: ALL_ORGANISATIONS } = readFilters(ORGANISATIONS.filters, {})
 
 let database: CapturedDatabase
 let db: Database
@@ -176,12 +176,14 @@ test('marks a late batch or transfer the same in every list', async () => {
   const open = batches.find(({ name }) => name === 'Open')?.id ?? ''
   const payouts = await readList(PAYOUTS, { db, now: NOW }, readFilters(PAYOUTS.filters, { batch: open }).filters, {})
   expect(payouts.rows.map((payout) => payoutState(payout, NOW))).toEqual(['overdue'])
-  expect((await listOrganisations(db, ALL_ORGANISATIONS, {}, NOW)).rows).toMatchObject([{ started: 33, stalled: 1 }])
+  expect((await readList(ORGANISATIONS, { db: db, now: NOW }, ALL_ORGANISATIONS, {})).rows).toMatchObject([
+    { started: 33, stalled: 1 },
+  ])
 })
 
 test('marks a batch, job or transfer as late one millisecond after its limit, in every list', async () => {
   const lists = async (now: Date) => {
-    const [line] = (await listOrganisations(db, ALL_ORGANISATIONS, {}, now)).rows
+    const [line] = (await readList(ORGANISATIONS, { db: db, now: now }, ALL_ORGANISATIONS, {})).rows
     return { stalled: line?.stalled, open: (await listWith('transferOverdue', now)).length }
   }
   const stateOf = (status: 'started' | 'running' | 'open', at: Date, now: Date) => {

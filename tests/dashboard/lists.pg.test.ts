@@ -21,7 +21,7 @@ import { explainTransfer } from '#lib/dashboard/explanation.ts'
 import { type FilterChecks, readFilters } from '#lib/dashboard/filters.ts'
 import { JOBS } from '#lib/dashboard/jobs.ts'
 import { type List, PAGE_SIZE, type RecordList, readFile, readList } from '#lib/dashboard/list.ts'
-import { listOrganisations, ORGANISATION_FILTERS, readOrganisations } from '#lib/dashboard/organisations.ts'
+import { ORGANISATIONS } from '#lib/dashboard/organisations.ts'
 import { PAYOUTS } from '#lib/dashboard/payouts.ts'
 import { REFUSALS, TRANSFERS } from '#lib/dashboard/transfers.ts'
 import { recordAudit } from '#lib/db/audit-log.ts'
@@ -177,7 +177,7 @@ const transfers = page(TRANSFERS)
 const jobs = page(JOBS)
 const payouts = page(PAYOUTS)
 const audit = page(AUDIT)
-const organisations = (query: Given = {}) => listOrganisations(db, filtersOf(ORGANISATION_FILTERS, query), query, NOW)
+const organisations = page(ORGANISATIONS)
 const refusals = (query: Given = {}) => page(REFUSALS)({ ...query, view: 'refused' })
 
 /** Every page of a list, forwards, after reading them all backwards from the last one. */
@@ -211,17 +211,14 @@ const LISTS: Record<string, (query: Given) => Promise<List<unknown>>> = {
   organisations,
   refusals,
 }
-const FILES: Record<
-  string,
-  (query: Given, size: number) => AsyncIterable<unknown[]> | Promise<AsyncIterable<unknown[]>>
-> = {
+const FILES: Record<string, (query: Given, size: number) => Promise<AsyncIterable<unknown[]>>> = {
   batches: file(BATCHES),
   contractors: file(CONTRACTORS),
   transfers: file(TRANSFERS),
   jobs: file(JOBS),
   payouts: file(PAYOUTS),
   audit: file(AUDIT),
-  organisations: (query, size) => readOrganisations(db, filtersOf(ORGANISATION_FILTERS, query), NOW, size),
+  organisations: file(ORGANISATIONS),
   refusals: file(REFUSALS),
 }
 const ONE_DAY = { from: '2026-11-19', to: '2026-11-19' }
@@ -302,8 +299,8 @@ describe('lists and exports exactly the records that match, each once, in both d
     await db
       .transaction(async (tx) => {
         await tx.execute(`INSERT INTO organisations (name) SELECT 'More' FROM generate_series(1, 10050)`)
-        const filters = filtersOf(ORGANISATION_FILTERS)
-        expect((await listOrganisations(tx, filters, {}, NOW)).total).toBe(MAX_COUNTED + 1)
+        const filters = filtersOf(ORGANISATIONS.filters)
+        expect((await readList(ORGANISATIONS, { db: tx, now: NOW }, filters, {})).total).toBe(MAX_COUNTED + 1)
         throw new RangeError('undone')
       })
       .catch((error) => expect(error).toBeInstanceOf(RangeError))

@@ -3,7 +3,7 @@ import { BATCHES } from '#lib/dashboard/batches.ts'
 import { CONTRACTORS } from '#lib/dashboard/contractors.ts'
 import type { FilterChecks } from '#lib/dashboard/filters.ts'
 import { JOBS } from '#lib/dashboard/jobs.ts'
-import { ORGANISATION_FILTERS } from '#lib/dashboard/organisations.ts'
+import { ORGANISATIONS } from '#lib/dashboard/organisations.ts'
 import { REFUSALS, TRANSFERS } from '#lib/dashboard/transfers.ts'
 
 /** The lists, each with its filters. */
@@ -12,7 +12,7 @@ export const LISTS: [path: string, checks: FilterChecks][] = [
   ['/batches', BATCHES.filters],
   ['/contractors', CONTRACTORS.filters],
   ['/jobs', JOBS.filters],
-  ['/organisations', ORGANISATION_FILTERS],
+  ['/organisations', ORGANISATIONS.filters],
   ['/transfers', TRANSFERS.filters],
   ['/transfers?view=refused', REFUSALS.filters],
 ]

@@ -1,4 +1,4 @@
 import { CONTRACTOR_LIST } from '../contractors/contractor-list.tsx'
-import { csvOf } from '../csv-file.ts'
+import { csvFile } from '../csv-file.ts'
 
-export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = csvOf(CONTRACTOR_LIST)
+export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = csvFile(CONTRACTOR_LIST)

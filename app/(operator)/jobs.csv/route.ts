@@ -1,4 +1,4 @@
-import { csvOf } from '../csv-file.ts'
+import { csvFile } from '../csv-file.ts'
 import { JOB_LIST } from '../jobs/job-list.tsx'
 
-export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = csvOf(JOB_LIST)
+export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = csvFile(JOB_LIST)
