@@ -1,47 +1,13 @@
 import { and, eq, type SQL, sql } from 'drizzle-orm'
-import {
-  ACTOR_KINDS,
-  type ActorKind,
-  type AuditDetail,
-  auditLog,
-  FREQUENT_ACTOR,
-  isOfRareActor,
-} from '#drizzle/schema/audit.ts'
-import { AUDIT_ACTIONS, type AuditAction } from '#drizzle/schema/audit-actions.ts'
+import { ACTOR_KINDS, auditLog, FREQUENT_ACTOR, isOfRareActor } from '#drizzle/schema/audit.ts'
+import { AUDIT_ACTIONS } from '#drizzle/schema/audit-actions.ts'
 import { organisations } from '#drizzle/schema/directory.ts'
 import type { Actor } from '#lib/db/audit-log.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { isRequestId } from '#lib/http/request-id.ts'
 import { writtenBetween } from './audit-days.ts'
 import { BY_TIME, having, isOneOf, isRecordId } from './filters.ts'
-import { listTable } from './list.ts'
-
-export interface AuditLine {
-  sequence: number
-  createdAt: Date
-  organisation: string | null
-  organisationName: string | null
-  actorKind: ActorKind
-  actorSub: string
-  action: AuditAction
-  subjectId: string
-  /** the request that caused it */
-  requestId: string | null
-  detail: AuditDetail
-}
-
-const COLUMNS = {
-  sequence: auditLog.sequence,
-  createdAt: auditLog.at,
-  organisation: auditLog.organisation,
-  organisationName: organisations.name,
-  actorKind: auditLog.actorKind,
-  actorSub: auditLog.actorSub,
-  action: auditLog.action,
-  subjectId: auditLog.subjectId,
-  requestId: auditLog.requestId,
-  detail: auditLog.detail,
-}
+import { listTable, type RowOf, readPart } from './list.ts'
 
 export const AUDIT = listTable({
   filters: {
@@ -66,10 +32,7 @@ export const AUDIT = listTable({
       having(auditLog.requestId, request),
       await writtenBetween(db, days),
     ),
-  read: async ({ db }, { condition, order, limit }): Promise<AuditLine[]> =>
-    await selectAudit(db, condition)
-      .orderBy(...order)
-      .limit(limit),
+  read: ({ db }, { condition, ...part }) => readPart(selectAudit(db, condition), part),
 })
 
 /** Whether the audit log can be filtered by a text as the subject of its entries. */
@@ -77,9 +40,23 @@ export function isSubject(text: string): boolean {
   return /^[\x21-\x7e]{1,100}$/.test(text)
 }
 
+export type AuditLine = RowOf<typeof selectAudit>
+
 export function selectAudit(db: Database, condition: SQL | undefined) {
   return db
-    .select(COLUMNS)
+    .select({
+      sequence: auditLog.sequence,
+      createdAt: auditLog.at,
+      organisation: auditLog.organisation,
+      organisationName: organisations.name,
+      actorKind: auditLog.actorKind,
+      actorSub: auditLog.actorSub,
+      action: auditLog.action,
+      subjectId: auditLog.subjectId,
+      /** the request that caused it */
+      requestId: auditLog.requestId,
+      detail: auditLog.detail,
+    })
     .from(auditLog)
     .leftJoin(organisations, eq(organisations.id, auditLog.organisation))
     .where(condition)

@@ -6,27 +6,16 @@ import { byTime } from '#lib/db/keyset.ts'
 import { BATCH_COLUMNS } from '#lib/directory/batches/batches.ts'
 import { isId } from '#lib/directory/ids.ts'
 import { anyOf, BY_TIME, betweenDays, having, isOneOf, isRecordId } from './filters.ts'
-import { listTable, type Read } from './list.ts'
+import { listTable, orNull, type RowOf, readPart } from './list.ts'
 
 /** When the batch started, or a payout of it was last sent or settled; null for a completed batch. */
-export const lastProgress =
-  sql<Date | null>`case when ${batches.status} <> 'completed' then coalesce(${batches.progressedAt}, ${batches.startedAt}) end`.mapWith(
+export const lastProgress = orNull(
+  sql`case when ${batches.status} <> 'completed' then coalesce(${batches.progressedAt}, ${batches.startedAt}) end`.mapWith(
     batches.createdAt,
-  )
+  ),
+)
 
-const COLUMNS = {
-  ...BATCH_COLUMNS,
-  organisation: batches.organisation,
-  organisationName: organisations.name,
-  sequence: batches.sequence,
-  progressedAt: lastProgress,
-}
-
-export type BatchLine = Read<typeof batches.$inferSelect, typeof COLUMNS> & {
-  organisationName: string
-  /** when it started or a payout last moved; null before that and once it is completed */
-  progressedAt: Date | null
-}
+export type BatchLine = RowOf<typeof selectBatches>
 
 /** The batches of all organisations. */
 export const BATCHES = listTable({
@@ -42,15 +31,19 @@ export const BATCHES = listTable({
       betweenDays(batches.createdAt, days),
     )
   },
-  read: async ({ db }, { condition, order, limit }): Promise<BatchLine[]> =>
-    await selectBatches(db, condition)
-      .orderBy(...order)
-      .limit(limit),
+  read: ({ db }, { condition, ...part }) => readPart(selectBatches(db, condition), part),
 })
 
 function selectBatches(db: Database, condition: SQL | undefined) {
   return db
-    .select(COLUMNS)
+    .select({
+      ...BATCH_COLUMNS,
+      organisation: batches.organisation,
+      organisationName: organisations.name,
+      sequence: batches.sequence,
+      /** when it started or a payout last moved; null before that and once it is completed */
+      progressedAt: lastProgress,
+    })
     .from(batches)
     .innerJoin(organisations, eq(organisations.id, batches.organisation))
     .where(condition)

@@ -1,51 +1,9 @@
 import { and, eq, isNull, type SQL, sql } from 'drizzle-orm'
-import { CONTRACTOR_STATUSES, type ContractorStatus, contractors, organisations } from '#drizzle/schema/directory.ts'
+import { CONTRACTOR_STATUSES, contractors, organisations } from '#drizzle/schema/directory.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { byTime } from '#lib/db/keyset.ts'
 import { BY_TIME, betweenDays, having, isOneOf, isRecordId } from './filters.ts'
-import { listTable } from './list.ts'
-
-const COLUMNS = {
-  id: contractors.id,
-  name: contractors.name,
-  organisation: contractors.organisation,
-  organisationName: organisations.name,
-  status: contractors.status,
-  email: contractors.email,
-  address: contractors.address,
-  isRegistered: sql<boolean>`${contractors.pvk} is not null`,
-  isLinked: sql<boolean>`${contractors.linkedSub} is not null`,
-  invitedUntil:
-    sql<Date | null>`case when ${contractors.inviteVersion} > 0 and ${contractors.status} <> 'inactive' then ${contractors.inviteExpiresAt} end`.mapWith(
-      contractors.inviteExpiresAt,
-    ),
-  lastPaidAt: contractors.lastPaidAt,
-  createdAt: contractors.createdAt,
-  deletedAt: contractors.deletedAt,
-  sequence: contractors.sequence,
-}
-
-/** A contractor without its rate, which would reveal its pay to the operator. */
-export interface ContractorLine {
-  id: string
-  name: string
-  organisation: string
-  organisationName: string
-  status: ContractorStatus
-  email: string | null
-  address: string | null
-  /** at the last lookup of its address */
-  isRegistered: boolean
-  /** whether a user has accepted the invite */
-  isLinked: boolean
-  /** when the latest invite expires; null if none was sent */
-  invitedUntil: Date | null
-  lastPaidAt: Date | null
-  createdAt: Date
-  /** when the employer removed it */
-  deletedAt: Date | null
-  sequence: number
-}
+import { listTable, orNull, type RowOf, readPart } from './list.ts'
 
 /** The contractors of all organisations, without removed ones. */
 export const CONTRACTORS = listTable({
@@ -59,10 +17,7 @@ export const CONTRACTORS = listTable({
       having(contractors.organisation, organisation),
       betweenDays(contractors.createdAt, days),
     ),
-  read: async ({ db }, { condition, order, limit }): Promise<ContractorLine[]> =>
-    await selectContractors(db, condition)
-      .orderBy(...order)
-      .limit(limit),
+  read: ({ db }, { condition, ...part }) => readPart(selectContractors(db, condition), part),
 })
 
 /** Finds a contractor, even a removed one. */
@@ -71,8 +26,34 @@ export async function findContractorLine(db: Database, id: string): Promise<Cont
   return contractor
 }
 
-const ofContractor = eq(organisations.id, contractors.organisation)
+/** A contractor without its rate, which would reveal its pay to the operator. */
+export type ContractorLine = RowOf<typeof selectContractors>
 
 function selectContractors(db: Database, condition: SQL | undefined) {
-  return db.select(COLUMNS).from(contractors).innerJoin(organisations, ofContractor).where(condition)
+  const { inviteVersion, inviteExpiresAt } = contractors
+  const invitedUntil = sql`case when ${inviteVersion} > 0 and ${contractors.status} <> 'inactive' then ${inviteExpiresAt} end`
+  return db
+    .select({
+      id: contractors.id,
+      name: contractors.name,
+      organisation: contractors.organisation,
+      organisationName: organisations.name,
+      status: contractors.status,
+      email: contractors.email,
+      address: contractors.address,
+      /** at the last lookup of its address */
+      isRegistered: sql<boolean>`${contractors.pvk} is not null`,
+      /** whether a user has accepted the invite */
+      isLinked: sql<boolean>`${contractors.linkedSub} is not null`,
+      /** when the latest invite expires; null if none was sent */
+      invitedUntil: orNull(invitedUntil.mapWith(inviteExpiresAt)),
+      lastPaidAt: contractors.lastPaidAt,
+      createdAt: contractors.createdAt,
+      /** when the employer removed it */
+      deletedAt: contractors.deletedAt,
+      sequence: contractors.sequence,
+    })
+    .from(contractors)
+    .innerJoin(organisations, eq(organisations.id, contractors.organisation))
+    .where(condition)
 }

@@ -5,64 +5,14 @@ import { JOB_STATUSES, relayJobs, relayLines } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { byTime } from '#lib/db/keyset.ts'
 import { anyOf, BY_TIME, betweenDays, having, isErrorText, isOneOf, isRecordId } from './filters.ts'
-import { LAST_TRANSFER, LINE_STATE, type LineState } from './line-state.ts'
-import { countOf, type List, listTable, type PageRequest, type Read, readPage, type Source } from './list.ts'
+import { LAST_TRANSFER, LINE_STATE } from './line-state.ts'
+import { countOf, type List, listTable, type PageRequest, type RowOf, readPage, readPart, type Source } from './list.ts'
 
 /** When an item of the job last ended, or else when the job started. An index answers it: a run may have 50,000 items. */
 export const JOB_PROGRESSED_AT =
   sql`greatest(${relayJobs.createdAt}, (select max(${relayLines.settledAt}) from ${relayLines} where ${relayLines.job} = ${relayJobs.id}))`.mapWith(
     relayJobs.createdAt,
   )
-
-const JOB_COLUMNS = {
-  id: relayJobs.id,
-  sequence: relayJobs.sequence,
-  userKind: relayJobs.userKind,
-  userSub: relayJobs.userSub,
-  userEmail: identities.email,
-  organisation: organisations.id,
-  organisationName: organisations.name,
-  status: relayJobs.status,
-  batch: relayJobs.batch,
-  batchName: batches.name,
-  error: relayJobs.error,
-  createdAt: relayJobs.createdAt,
-  endedAt: relayJobs.endedAt,
-  progressedAt: JOB_PROGRESSED_AT,
-}
-
-const ITEM_COLUMNS = {
-  job: relayLines.job,
-  position: relayLines.position,
-  payout: relayLines.payout,
-  transfer: LAST_TRANSFER,
-  state: LINE_STATE,
-  recipient: relayLines.recipient,
-  channel: relayLines.channel,
-  hash: relayLines.hash,
-  error: relayLines.error,
-  queuedAt: relayLines.queuedAt,
-  sentAt: relayLines.sentAt,
-  settledAt: relayLines.settledAt,
-}
-
-/** An item of a job. Its sealed amount is not queried. */
-export type ItemLine = Omit<Read<typeof relayLines.$inferSelect, typeof ITEM_COLUMNS>, 'transfer' | 'state'> & {
-  /** the id of its last transfer, if one was recorded */
-  transfer: string | null
-  state: LineState
-}
-
-/** A relay job with the numbers of its items. */
-export type JobSummary = Read<typeof relayJobs.$inferSelect, typeof JOB_COLUMNS> & {
-  userEmail: string | null
-  /** of the batch that a run pays; null for a job */
-  batchName: string | null
-  organisation: string | null
-  organisationName: string | null
-  items: { all: number; paid: number; failed: number }
-  progressedAt: Date
-}
 
 /** The jobs of all users. */
 export const JOBS = listTable({
@@ -86,12 +36,7 @@ export const JOBS = listTable({
       reason === '' ? undefined : anyOf(relayJobs.id, failedFor(db, reason)),
       betweenDays(relayJobs.createdAt, days),
     ),
-  read: async ({ db }, { condition, order, limit }) => {
-    const jobs = await selectJobs(db, condition)
-      .orderBy(...order)
-      .limit(limit)
-    return await countItems(db, jobs)
-  },
+  read: async ({ db }, { condition, ...part }) => await countItems(db, await readPart(selectJobs(db, condition), part)),
 })
 
 export async function findJob(db: Database, id: string): Promise<JobSummary | undefined> {
@@ -105,11 +50,27 @@ export async function findJob(db: Database, id: string): Promise<JobSummary | un
   return summarize(line, counts)
 }
 
-type JobLine = Awaited<ReturnType<typeof selectJobs>>[number]
+type JobLine = RowOf<typeof selectJobs>
 
 function selectJobs(db: Database, condition: SQL | undefined) {
   return db
-    .select(JOB_COLUMNS)
+    .select({
+      id: relayJobs.id,
+      sequence: relayJobs.sequence,
+      userKind: relayJobs.userKind,
+      userSub: relayJobs.userSub,
+      userEmail: identities.email,
+      organisation: organisations.id,
+      organisationName: organisations.name,
+      status: relayJobs.status,
+      batch: relayJobs.batch,
+      /** of the batch that a run pays; null for a job */
+      batchName: batches.name,
+      error: relayJobs.error,
+      createdAt: relayJobs.createdAt,
+      endedAt: relayJobs.endedAt,
+      progressedAt: JOB_PROGRESSED_AT,
+    })
     .from(relayJobs)
     .leftJoin(identities, and(eq(identities.kind, relayJobs.userKind), eq(identities.sub, relayJobs.userSub)))
     .leftJoin(organisations, eq(organisations.id, identities.organisation))
@@ -171,12 +132,39 @@ async function countItems(db: Database, jobs: readonly JobLine[]): Promise<JobSu
   return jobs.map((line) => summarize(line, counts.get(line.id)))
 }
 
+/** A relay job with the numbers of its items. */
+export type JobSummary = ReturnType<typeof summarize>
+
 const NO_ITEMS = { all: 0, paid: 0, failed: 0 }
 
-const summarize = (line: JobLine, { all, paid, failed } = NO_ITEMS): JobSummary => ({
+const summarize = (line: JobLine, { all, paid, failed } = NO_ITEMS) => ({
   ...line,
   items: { all, paid, failed },
 })
+
+/** An item of a job. Its sealed amount is not queried. */
+export type ItemLine = RowOf<typeof selectItems>
+
+function selectItems(db: Database, job: string, condition: SQL | undefined) {
+  return db
+    .select({
+      job: relayLines.job,
+      position: relayLines.position,
+      payout: relayLines.payout,
+      /** the id of its last transfer, if one was recorded */
+      transfer: LAST_TRANSFER,
+      state: LINE_STATE,
+      recipient: relayLines.recipient,
+      channel: relayLines.channel,
+      hash: relayLines.hash,
+      error: relayLines.error,
+      queuedAt: relayLines.queuedAt,
+      sentAt: relayLines.sentAt,
+      settledAt: relayLines.settledAt,
+    })
+    .from(relayLines)
+    .where(and(eq(relayLines.job, job), condition))
+}
 
 /** The items of a job: a page of them in order, the first one after the first failed ones. */
 export type ItemPage = Pick<List<ItemLine>, 'previous' | 'next'> & { items: ItemLine[] }
@@ -184,24 +172,15 @@ export type ItemPage = Pick<List<ItemLine>, 'previous' | 'next'> & { items: Item
 const FAILED_FIRST = 20
 
 export async function listItems(db: Database, job: string, page: PageRequest): Promise<ItemPage> {
-  const select = (condition: SQL | undefined) =>
-    db
-      .select(ITEM_COLUMNS)
-      .from(relayLines)
-      .where(and(eq(relayLines.job, job), condition))
-  const inOrder = {
+  const inOrder: Source<ItemLine> = {
     order: { sequence: relayLines.position, ascending: true },
-    read: async ({ beside, order, limit }) =>
-      await select(beside)
-        .orderBy(...order)
-        .limit(limit),
+    read: ({ beside, ...part }) => readPart(selectItems(db, job, beside), part),
     placeOf: ({ position }) => [0, position],
-  } satisfies Source<ItemLine>
+  }
   const { rows, previous, next } = await readPage(inOrder, page)
   if (previous !== undefined) return { items: rows, previous, next }
-  const failed = await select(inArray(relayLines.outcome, ['failed', 'unknown']))
-    .orderBy(relayLines.position)
-    .limit(FAILED_FIRST)
+  const isFailed = inArray(relayLines.outcome, ['failed', 'unknown'])
+  const failed = await selectItems(db, job, isFailed).orderBy(relayLines.position).limit(FAILED_FIRST)
   const listed = new Set(failed.map(({ position }) => position))
   return { items: [...failed, ...rows.filter(({ position }) => !listed.has(position))], previous, next }
 }

@@ -12,9 +12,6 @@ export interface PageRequest {
   before?: string | undefined
 }
 
-/** The fields of a table's row that a query selects. */
-export type Read<Row, Columns> = Pick<Row, keyof Row & keyof Columns>
-
 /** One page of a list. */
 export interface List<Row> {
   rows: Row[]
@@ -38,6 +35,21 @@ export interface Part {
   order: SQL[]
   limit: number
 }
+
+/** A query of rows without its order. */
+interface Unsorted<Row> {
+  orderBy: (...order: SQL[]) => { limit: (limit: number) => PromiseLike<Row[]> }
+}
+
+/** Reads the part of a query's rows. */
+export const readPart = async <Row>(query: Unsorted<Row>, { order, limit }: Omit<Part, 'beside'>): Promise<Row[]> =>
+  await query.orderBy(...order).limit(limit)
+
+/** The rows of a query. */
+export type RowOf<Select extends (...args: never[]) => PromiseLike<unknown[]>> = Awaited<ReturnType<Select>>[number]
+
+/** An expression that may be null, which its decoder does not say. */
+export const orNull = <Value>(value: SQL<Value>): SQL<Value | null> => value
 
 /** A list without its filters: its order, how a part of it is read, and the place of each of its rows. */
 export interface Source<Row> {
@@ -77,7 +89,7 @@ interface TableList<Checks extends FilterChecks, Row> {
   status?: PgColumn
   /** the condition of its filters, except `status` */
   conditionOf: (db: Database, filters: Filters<Checks>) => SQL | undefined | Promise<SQL | undefined>
-  read: (context: ListContext, part: Omit<Part, 'beside'> & { condition: SQL | undefined }) => PromiseLike<Row[]>
+  read: (context: ListContext, part: Omit<Part, 'beside'> & { condition: SQL | undefined }) => Promise<Row[]>
 }
 
 export function listTable<Checks extends FilterChecks, Row extends Position>(
@@ -95,7 +107,7 @@ export function listTable<Checks extends FilterChecks, Row extends Position>(
       const tabs = status ? byStatus(values, (value) => and(all, eq(status, value))) : { '': all }
       return {
         order: { ...newest, ascending: sort === 'oldest' },
-        read: async ({ beside, ...part }) => await read(context, { ...part, condition: and(condition, beside) }),
+        read: ({ beside, ...part }) => read(context, { ...part, condition: and(condition, beside) }),
         placeOf: newest.lead ? placeOf : ({ sequence }) => [0, sequence],
         count: () => countUpTo(context.db, table, newest, tabs),
       }

@@ -7,7 +7,7 @@ import type { OrganisationUser } from './attention.ts'
 import { lastProgress } from './batches.ts'
 import { BY_TIME, betweenDays } from './filters.ts'
 import { batchLimit } from './lateness.ts'
-import { listTable } from './list.ts'
+import { listTable, readPart } from './list.ts'
 import { findUsers } from './users.ts'
 
 /** An organisation with the numbers of its records. */
@@ -31,12 +31,8 @@ export const ORGANISATIONS = listTable({
   table: organisations,
   newest: byTime(organisations),
   conditionOf: (_, days) => betweenDays(organisations.createdAt, days),
-  read: async ({ db, now }, { condition, order, limit }) => {
-    const shown = await selectOrganisations(db, condition)
-      .orderBy(...order)
-      .limit(limit)
-    return await addNumbers(db, shown, now)
-  },
+  read: async ({ db, now }, { condition, ...part }) =>
+    await addNumbers(db, await readPart(selectOrganisations(db, condition), part), now),
 })
 
 export async function findOrganisationLine(db: Database, id: string, now: Date): Promise<OrganisationLine | undefined> {

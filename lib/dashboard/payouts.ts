@@ -13,51 +13,9 @@ import { newestFirst, placeOf } from '#lib/db/paging.ts'
 import { Refusal } from '#lib/refusal/refusal.ts'
 import { explainPayout } from './explanation.ts'
 import { betweenDays, DAYS, type Filters, hasOnly, having, isOneOf, isReason, isRecordId } from './filters.ts'
-import type { Read, RecordList, Source } from './list.ts'
+import { orNull, type RecordList, type RowOf, readPart, type Source } from './list.ts'
 import { hasReason } from './transfer-filters.ts'
-import { firstInnerHash, outcomeOf, paysPayout, type TransferState, transferRows } from './transfer-rows.ts'
-
-const COLUMNS = {
-  id: payouts.id,
-  sequence: payouts.sequence,
-  organisation: organisations.name,
-  organisationId: organisations.id,
-  batch: batches.name,
-  batchId: batches.id,
-  contractor: contractors.name,
-  contractorId: contractors.id,
-  status: payouts.status,
-  address: payouts.address,
-  innerHash: firstInnerHash,
-  error: payouts.error,
-  createdAt: payouts.createdAt,
-  paidAt: payouts.paidAt,
-  transferId: transferRows.id,
-  sentAt: transferRows.createdAt,
-  ledgerHash: transferRows.hash,
-  outcome: outcomeOf,
-}
-
-/** A payout. Its sealed amount is not queried. */
-export type PayoutLine = Omit<
-  Read<typeof payouts.$inferSelect, typeof COLUMNS>,
-  'batch' | 'contractor' | 'organisation'
-> & {
-  organisation: string
-  organisationId: string
-  batch: string
-  batchId: string
-  contractor: string
-  contractorId: string
-  /** the hash of the signed inner transaction, and of the applied one; null until then */
-  innerHash: string | null
-  ledgerHash: string | null
-  /** the last transfer that claimed it */
-  transferId: string | null
-  transfer: { status: TransferState; createdAt: Date } | null
-  /** an explanation of the error; may be empty */
-  meaning: string
-}
+import { firstInnerHash, outcomeOf, paysPayout, transferRows } from './transfer-rows.ts'
 
 const FILTERS = {
   status: isOneOf(PAYOUT_STATUSES),
@@ -134,10 +92,8 @@ function sourceOf(db: Database, filters: PayoutFilters): Source<PayoutLine> {
   }
   return {
     order: isOfAll ? { sequence: payouts.sequence, ascending: true } : { ...byTime(payouts), ascending: batch !== '' },
-    read: async ({ beside, order, limit }) => {
-      const rows = await selectPayouts(db, and(condition, beside), order).limit(limit)
-      return rows.map(presentPayout)
-    },
+    read: async ({ beside, ...part }) =>
+      (await readPart(selectPayouts(db, and(condition, beside)), part)).map(presentPayout),
     placeOf: isOfAll ? ({ sequence }) => [0, sequence] : placeOf,
   }
 }
@@ -162,26 +118,50 @@ const conditionOf = ({ organisation, batch, contractor, reason, ...days }: Payou
 
 /** Finds the newest payouts that match a condition, newest first. */
 export async function findPayoutLines(db: Database, condition: SQL, limit: number): Promise<PayoutLine[]> {
-  const rows = await selectPayouts(db, condition, newestFirst(payouts)).limit(limit)
+  const rows = await readPart(selectPayouts(db, condition), { order: newestFirst(payouts), limit })
   return rows.map(presentPayout)
 }
 
-function selectPayouts(db: Database, condition: SQL | undefined, order: readonly SQL[]) {
+function selectPayouts(db: Database, condition: SQL | undefined) {
   return db
-    .select(COLUMNS)
+    .select({
+      id: payouts.id,
+      sequence: payouts.sequence,
+      organisation: organisations.name,
+      organisationId: organisations.id,
+      batch: batches.name,
+      batchId: batches.id,
+      contractor: contractors.name,
+      contractorId: contractors.id,
+      status: payouts.status,
+      address: payouts.address,
+      /** the hash of the signed inner transaction; null until then */
+      innerHash: orNull(firstInnerHash),
+      error: payouts.error,
+      createdAt: payouts.createdAt,
+      paidAt: payouts.paidAt,
+      /** the last transfer that claimed it */
+      transferId: transferRows.id,
+      sentAt: transferRows.createdAt,
+      ledgerHash: transferRows.hash,
+      outcome: outcomeOf,
+    })
     .from(payouts)
     .innerJoin(batches, eq(batches.id, payouts.batch))
     .innerJoin(contractors, eq(contractors.id, payouts.contractor))
     .innerJoin(organisations, eq(organisations.id, payouts.organisation))
     .leftJoin(transferRows, paysPayout)
     .where(condition)
-    .orderBy(...order)
 }
 
-function presentPayout({ outcome, sentAt, ...line }: Awaited<ReturnType<typeof selectPayouts>>[number]): PayoutLine {
+/** A payout. Its sealed amount is not queried. */
+export type PayoutLine = ReturnType<typeof presentPayout>
+
+function presentPayout({ outcome, sentAt, ...line }: RowOf<typeof selectPayouts>) {
   return {
     ...line,
     transfer: outcome && sentAt && { status: outcome.status, createdAt: sentAt },
+    /** an explanation of the error; may be empty */
     meaning: line.status === 'failed' ? explainPayout({ error: line.error, outcome }) : '',
   }
 }

@@ -6,21 +6,8 @@ import { SPONSOR_REASONS } from '#lib/refusal/refusal.ts'
 import { writtenBetween } from './audit-days.ts'
 import { explainRefusal } from './explanation.ts'
 import { BY_TIME, having, isOneOf } from './filters.ts'
-import { listTable } from './list.ts'
+import { listTable, type RowOf, readPart } from './list.ts'
 import { TRANSFER_FILTERS } from './transfer-filters.ts'
-
-export interface RefusalLine {
-  sequence: number
-  createdAt: Date
-  account: string
-  /** hash of the inner transaction, hex */
-  innerHash: string
-  organisation: string | null
-  organisationName: string | null
-  /** the code of the reason, and its description */
-  reason: string
-  words: string
-}
 
 /** The sponsor's refusals, from the audit log. They have the filters of transfers, even those that none can match. */
 export const REFUSED = listTable({
@@ -38,12 +25,8 @@ export const REFUSED = listTable({
       batch === '' && ['', ...Object.keys(SPONSOR_REASONS)].includes(reason) ? undefined : sql`false`,
       await writtenBetween(db, days),
     ),
-  read: async ({ db }, { condition, order, limit }) => {
-    const rows = await selectRefusals(db, condition)
-      .orderBy(...order)
-      .limit(limit)
-    return rows.map(presentRefusal)
-  },
+  read: async ({ db }, { condition, ...part }) =>
+    (await readPart(selectRefusals(db, condition), part)).map(presentRefusal),
 })
 
 function selectRefusals(db: Database, condition: SQL | undefined) {
@@ -52,6 +35,7 @@ function selectRefusals(db: Database, condition: SQL | undefined) {
       sequence: auditLog.sequence,
       createdAt: auditLog.at,
       account: auditLog.actorSub,
+      /** hash of the inner transaction, hex */
       innerHash: auditLog.subjectId,
       organisation: auditLog.organisation,
       organisationName: organisations.name,
@@ -62,8 +46,11 @@ function selectRefusals(db: Database, condition: SQL | undefined) {
     .where(condition)
 }
 
-const presentRefusal = ({ detail, ...line }: Awaited<ReturnType<typeof selectRefusals>>[number]): RefusalLine => ({
+export type RefusalLine = ReturnType<typeof presentRefusal>
+
+const presentRefusal = ({ detail, ...line }: RowOf<typeof selectRefusals>) => ({
   ...line,
+  /** the code of the reason, and its description */
   reason: String(detail.reason),
   words: explainRefusal(String(detail.reason)),
 })

@@ -4,7 +4,16 @@ import type { Database } from '#lib/db/connection.ts'
 import { countUpTo, MAX_COUNTED } from '#lib/db/count.ts'
 import { byTime, type Order, orderedBy } from '#lib/db/keyset.ts'
 import { placeOf } from '#lib/db/paging.ts'
-import { byStatus, type ListContext, type Part, type Read, type RecordList, type Source, withSum } from './list.ts'
+import {
+  byStatus,
+  type ListContext,
+  type Part,
+  type RecordList,
+  type RowOf,
+  readPart,
+  type Source,
+  withSum,
+} from './list.ts'
 import { REFUSED, type RefusalLine } from './refusals.ts'
 import { matching, type ResolvedFilters, resolveBatch, TRANSFER_FILTERS } from './transfer-filters.ts'
 import {
@@ -16,50 +25,6 @@ import {
   type TransferView,
   transferRows,
 } from './transfer-rows.ts'
-
-const COLUMNS = {
-  id: transferRows.id,
-  innerHash: firstInnerHash,
-  outerHash: firstOuterHash,
-  ledgerHash: transferRows.hash,
-  kind: transferRows.kind,
-  account: transferRows.account,
-  owner: transferRows.owner,
-  recipient: transferRows.recipient,
-  quotaAccount: transferRows.quotaAccount,
-  status: transferRows.status,
-  resultCode: transferRows.resultCode,
-  contractError: transferRows.contractError,
-  refusalCode,
-  bid: transferRows.bid,
-  feeCharged: transferRows.feeCharged,
-  ledger: transferRows.ledger,
-  createdAt: transferRows.createdAt,
-  settledAt: transferRows.settledAt,
-  sequence: transferRows.sequence,
-  payout: transferRows.payout,
-  job: transferRows.lineJob,
-  organisation: transferRows.organisation,
-  organisationName: organisations.name,
-  batch: batches.id,
-  batchName: batches.name,
-}
-
-/** A recorded transfer: hashes in hex, fees in stroops. */
-export interface TransferLine extends Read<typeof transferRows.$inferSelect, typeof COLUMNS> {
-  innerHash: string
-  outerHash: string
-  ledgerHash: string | null
-  refusalCode: string | null
-  organisationName: string | null
-  /** the batch of its payout, if it has one */
-  batch: string | null
-  batchName: string | null
-  contractor: string | null
-  contractorName: string | null
-  /** its relay job, if it has one */
-  job: string | null
-}
 
 const NEWEST = byTime(transferRows)
 
@@ -106,12 +71,7 @@ async function countTabs(context: ListContext, filters: ResolvedFilters): Promis
 function sourceOf(db: Database, filters: ResolvedFilters): Source<TransferLine> {
   return {
     order: { ...NEWEST, ascending: filters.sort === 'oldest' },
-    read: async (part) => {
-      const rows = selectTransfers(db, matching(db, filters, part))
-        .orderBy(...part.order)
-        .limit(part.limit)
-      return await rows
-    },
+    read: (part) => readPart(selectTransfers(db, matching(db, filters, part)), part),
     placeOf,
   }
 }
@@ -129,13 +89,8 @@ function byFee(db: Database, filters: ResolvedFilters): Source<TransferLine> {
   const order: Order = { lead: { column: recent.feeCharged, type: 'bigint' }, sequence: recent.sequence }
   return {
     order,
-    read: async ({ beside, order: sorting, limit }) => {
-      const page = await db
-        .select({ id: recent.id })
-        .from(recent)
-        .where(beside)
-        .orderBy(...sorting)
-        .limit(limit)
+    read: async ({ beside, ...part }) => {
+      const page = await readPart(db.select({ id: recent.id }).from(recent).where(beside), part)
       const ids = page.map((row) => row.id)
       const rows = ids.length === 0 ? [] : await selectTransfers(db, inArray(id, ids))
       return rows.toSorted((one, other) => ids.indexOf(one.id) - ids.indexOf(other.id))
@@ -159,10 +114,43 @@ export async function findTransferOfHash(db: Database, hash: string): Promise<st
   return transfer?.id
 }
 
+/** A recorded transfer: hashes in hex, fees in stroops. */
+export type TransferLine = RowOf<typeof selectTransfers>
+
 function selectTransfers(db: Database, condition: SQL | undefined) {
   const payee = payeeOf(db)
   return db
-    .select({ ...COLUMNS, contractor: payee.id, contractorName: payee.name })
+    .select({
+      id: transferRows.id,
+      innerHash: firstInnerHash,
+      outerHash: firstOuterHash,
+      ledgerHash: transferRows.hash,
+      kind: transferRows.kind,
+      account: transferRows.account,
+      owner: transferRows.owner,
+      recipient: transferRows.recipient,
+      quotaAccount: transferRows.quotaAccount,
+      status: transferRows.status,
+      resultCode: transferRows.resultCode,
+      contractError: transferRows.contractError,
+      refusalCode,
+      bid: transferRows.bid,
+      feeCharged: transferRows.feeCharged,
+      ledger: transferRows.ledger,
+      createdAt: transferRows.createdAt,
+      settledAt: transferRows.settledAt,
+      sequence: transferRows.sequence,
+      payout: transferRows.payout,
+      /** its relay job, if it has one */
+      job: transferRows.lineJob,
+      organisation: transferRows.organisation,
+      organisationName: organisations.name,
+      /** the batch of its payout, if it has one */
+      batch: batches.id,
+      batchName: batches.name,
+      contractor: payee.id,
+      contractorName: payee.name,
+    })
     .from(transferRows)
     .leftJoin(organisations, eq(organisations.id, transferRows.organisation))
     .leftJoin(payouts, eq(payouts.id, transferRows.payout))
