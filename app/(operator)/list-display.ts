@@ -39,8 +39,8 @@ export interface ListDisplay<Checks extends FilterChecks, Row, Shown extends Row
   before?: (db: Database, service: Service) => Promise<ReactNode>
   /** the text for a list without any record, with the next step */
   empty: (settings: Service['settings']) => ReactNode
-  /** the text for a chosen tab without any record */
-  emptyTab?: ReactNode
+  /** whether it is one tab of another list's page */
+  isOneTab?: boolean
 }
 
 /** A link to the file of a list: what it contains. */

@@ -7,52 +7,29 @@ import type { Service } from '#lib/server/services.ts'
 import { type ListDisplay, listContext } from './list-display.ts'
 import { ListView, type ListViewProps } from './list-view.tsx'
 import type { Query } from './query.ts'
-import type { Tab } from './tabs.tsx'
 
-type Addition<Row> = Pick<ListViewProps<Row>, 'above' | 'before' | 'after' | 'within'> & {
-  path?: string
-  title?: string
-}
-
-/** Reads a page of a list, and returns the element that shows it. A page may add to it, such as the batch that it is `within`. */
+/** Reads a page of a list, which may be part of the page of a record, and returns the element that shows it. */
 export async function listPage<Checks extends FilterChecks, Row extends Position, Shown extends Row>(
   display: ListDisplay<Checks, Row, Shown>,
   query: Query,
   service: Service,
-  addition: Addition<Shown> = {},
+  around: Pick<ListViewProps<Checks, Row, Shown>, 'before' | 'within'> = {},
 ) {
-  const { records, describe, ...list } = display
-  const { filters, unknown } = readFilters(records.filters, { ...query, ...addition.within })
+  const { records, describe, before } = display
+  const { filters, unknown } = readFilters(records.filters, { ...query, ...around.within?.filters })
   const data = await readIfReachable(service.database, async (db) => {
-    const page = await readList(records, listContext(db, service), filters, query)
+    const list = await readList(records, listContext(db, service), filters, query)
     // Rows without a description are shown as they are.
-    const rows = describe ? await describe(db, page.rows) : (page.rows as Shown[])
-    const before = await list.before?.(db, service)
-    return { page: { ...page, rows }, before, names: await findFilterNames(db, filters) }
+    const rows = describe ? await describe(db, list.rows) : (list.rows as Shown[])
+    return { list: { ...list, rows }, before: await before?.(db, service), names: await findFilterNames(db, filters) }
   })
   return (
     <ListView
-      {...list}
-      path={list.here}
-      network={service.settings.network.name}
-      now={service.now()}
-      query={query}
-      keyOf={({ sequence }) => String(sequence)}
-      filters={filters}
-      unknown={unknown}
+      {...{ display, query, service, filters, unknown }}
       names={data?.names ?? {}}
-      list={data?.page}
-      tabs={records.tabs && { label: list.tabs ?? '', name: records.tabs.name, tabs: tabsOf(records.tabs.values) }}
-      fields={list.fields?.(filters)}
-      csv={[{ list, of: `These ${list.nouns[1]}` }, ...(list.moreFiles?.(filters) ?? [])]}
-      empty={list.empty(service.settings)}
+      list={data?.list}
       before={data?.before}
-      {...addition}
+      {...around}
     />
   )
 }
-
-const tabsOf = (values: readonly string[]): Tab[] => [
-  ['', 'All'],
-  ...values.map((value) => [value, value.charAt(0).toUpperCase() + value.slice(1)] as const),
-]

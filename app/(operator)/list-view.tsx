@@ -1,72 +1,77 @@
 import Link from 'next/link'
 import type { ReactNode } from 'react'
-import type { UnknownFilter } from '#lib/dashboard/filters.ts'
+import type { FilterNames } from '#lib/dashboard/filter-names.ts'
+import type { FilterChecks, Filters, UnknownFilter } from '#lib/dashboard/filters.ts'
 import type { List } from '#lib/dashboard/list.ts'
 import { MAX_COUNTED } from '#lib/db/count.ts'
+import type { Position } from '#lib/db/paging.ts'
+import type { Service } from '#lib/server/services.ts'
 import { groupDigits } from '#lib/text/figures.ts'
 import { FilterForm } from './filter-form.tsx'
 import { Frame, type FrameProps } from './frame.tsx'
-import { fileOf, type ListFile, type Sorts } from './list-display.ts'
+import { fileOf, type ListDisplay, type ListFile, type Sorts } from './list-display.ts'
 import { Pager } from './pager.tsx'
 import { addressOf, firstPage, type Query } from './query.ts'
-import { type Column, Empty, Table, Unreachable } from './table.tsx'
+import { Empty, Table, Unreachable } from './table.tsx'
 import { type Tab, Tabs } from './tabs.tsx'
 
-export interface ListViewProps<Row> extends Pick<FrameProps, 'here' | 'title' | 'network' | 'above'> {
-  path: string
-  now: Date
+export interface ListViewProps<Checks extends FilterChecks, Row, Shown extends Row> {
+  display: ListDisplay<Checks, Row, Shown>
+  service: Service
   query: Query
-  filters: Readonly<Record<string, string>>
-  /** the filters that the path sets */
-  within?: Query
+  filters: Filters<Checks>
   /** the parameters of the query that the list doesn't have */
   unknown: readonly UnknownFilter[]
   /** the names of the records by which the list is filtered */
-  names: Readonly<Record<string, string | undefined>>
+  names: FilterNames
   /** undefined while the database cannot be reached */
-  list: List<Row> | undefined
-  /** the noun for one record, and its plural */
-  nouns: readonly [one: string, many: string]
-  tabs?: { label: string; name: string; tabs: readonly Tab[] }
-  sorts?: Sorts
-  /** further fields of the filter form */
-  fields?: ReactNode
-  /** the CSV files of the list, for the same filters */
-  csv: ListFile[]
+  list: List<Shown> | undefined
   /** shown between the title and the list */
   before?: ReactNode
-  /** shown below the list */
-  after?: ReactNode
-  /** the text for a list without any record, with the next step */
-  empty: ReactNode
-  /** the text for a chosen tab without any record */
-  emptyTab?: ReactNode
-  columns: readonly Column<Row>[]
-  keyOf: (row: Row) => string
+  /** on the page of a record: the filters that the path sets, and what else the page shows */
+  within?: { filters: Query; path: string; title: string; above: FrameProps['above']; after: ReactNode }
 }
 
 /** Every list of the dashboard: filters, tabs with counts, the records, totals and pages. */
-export function ListView<Row>(props: ListViewProps<Row>) {
-  const { here, title, network, above, path, now, query, within = {}, list, tabs, sorts = [], before, after } = props
-  const filters = Object.fromEntries(Object.entries(props.filters).filter(([name]) => !(name in within)))
+export function ListView<Checks extends FilterChecks, Row extends Position, Shown extends Row>(
+  props: ListViewProps<Checks, Row, Shown>,
+) {
+  const { display, service, query, list, before, within } = props
+  const { here, nouns, records, sorts = [], moreFiles } = display
+  const { title, path, above, after } = { title: display.title, path: here, ...within }
+  const { settings, now } = service
+  const network = settings.network.name
+  const isOfPath = (name: string) => within !== undefined && name in within.filters
+  const filters: Query = Object.fromEntries(Object.entries(props.filters).filter(([name]) => !isOfPath(name)))
+  const tab = records.tabs?.name
   const isSet = (name: string) => name !== 'sort' && filters[name] !== ''
-  const isFiltered = Object.keys(filters).some((name) => name !== tabs?.name && isSet(name))
-  const isTab = tabs !== undefined && isSet(tabs.name) && !isFiltered
+  const isFiltered = Object.keys(filters).some((name) => name !== tab && isSet(name))
+  const isTab = tab !== undefined && isSet(tab) && !isFiltered
+  const files = [{ list: display, of: `These ${nouns[1]}` }, ...(moreFiles?.(props.filters) ?? [])]
   return (
     <Frame here={here} title={title} network={network} above={above}>
       {before}
-      {tabs && <Tabs {...tabs} path={path} query={query} counts={list?.counts} />}
-      <FilterForm {...props} filters={filters} tab={tabs?.name}>
-        {props.fields}
+      {records.tabs && (
+        <Tabs
+          label={display.tabs ?? ''}
+          path={path}
+          name={records.tabs.name}
+          tabs={tabsOf(records.tabs.values)}
+          query={query}
+          counts={list?.counts}
+        />
+      )}
+      <FilterForm {...props} path={path} filters={filters} tab={tab}>
+        {display.fields?.(props.filters)}
       </FilterForm>
       {list ? (
         <>
           <div className="mb-2 flex flex-wrap items-baseline justify-between gap-x-6 gap-y-1 text-[0.8125rem] text-soft">
-            <p role="status">{totalOf(list, props.nouns, isFiltered || isTab)}</p>
+            <p role="status">{totalOf(list, nouns, isFiltered || isTab)}</p>
             {list.total > 0 && (
               <div className="flex flex-wrap gap-x-4 print:hidden">
                 {sorts.length > 0 && <SortedBy sorts={sorts} path={path} query={query} />}
-                <Files {...props} />
+                <Files files={files} filters={props.filters} />
               </div>
             )}
           </div>
@@ -74,19 +79,19 @@ export function ListView<Row>(props: ListViewProps<Row>) {
             <Empty>
               {isFiltered || list.previous !== undefined ? (
                 <NothingFound path={path} />
-              ) : isTab ? (
-                <TabEmpty {...props} />
+              ) : isTab && !display.isOneTab && list.counts.get('') ? (
+                <strong>No {nouns[0]} has this status</strong>
               ) : (
-                props.empty
+                display.empty(settings)
               )}
             </Empty>
           ) : (
             <Table
               caption={title}
-              view={{ now, network }}
-              columns={props.columns}
+              view={{ now: now(), network }}
+              columns={display.columns}
               rows={list.rows}
-              keyOf={props.keyOf}
+              keyOf={({ sequence }) => String(sequence)}
             />
           )}
           <Pager path={path} query={query} list={list} />
@@ -98,6 +103,11 @@ export function ListView<Row>(props: ListViewProps<Row>) {
     </Frame>
   )
 }
+
+const tabsOf = (values: readonly string[]): Tab[] => [
+  ['', 'All'],
+  ...values.map((value) => [value, value.charAt(0).toUpperCase() + value.slice(1)] as const),
+]
 
 function SortedBy({ sorts, path, query }: { sorts: Sorts; path: string; query: Query }) {
   const current = sorts.find(([value]) => value === query.sort) ?? sorts[0]
@@ -118,8 +128,8 @@ function SortedBy({ sorts, path, query }: { sorts: Sorts; path: string; query: Q
   )
 }
 
-function Files<Row>({ csv, filters }: Pick<ListViewProps<Row>, 'csv' | 'filters'>) {
-  return csv.map((file) => (
+function Files({ files, filters }: { files: readonly ListFile[]; filters: Query }) {
+  return files.map((file) => (
     <a
       key={file.of}
       href={addressOf(fileOf(file.list), { ...filters, sort: '' })}
@@ -135,12 +145,6 @@ function totalOf({ total }: List<unknown>, [one, many]: readonly [string, string
   const found = isFiltered ? ' found' : ''
   if (total > MAX_COUNTED) return `More than ${groupDigits(MAX_COUNTED)} ${many}${found}`
   return `${groupDigits(total)} ${total === 1 ? one : many}${found}`
-}
-
-/** A tab may be empty while others are not. */
-function TabEmpty<Row>({ list, nouns, empty, emptyTab }: ListViewProps<Row>) {
-  if (emptyTab) return emptyTab
-  return list?.counts.get('') ? <strong>No {nouns[0]} has this status</strong> : empty
 }
 
 function NothingFound({ path }: { path: string }) {

@@ -163,22 +163,35 @@ const filtersOf = <Checks extends FilterChecks>(checks: Checks, query: Record<st
   return filters
 }
 type Given = Record<string, string>
-const page =
-  <Checks extends FilterChecks, Row>(list: RecordList<Checks, Row>) =>
-  ({ faucet, ...query }: Given = {}) =>
-    readList(list, { db, now: NOW, faucet }, filtersOf(list.filters, query), query)
-const file =
-  <Checks extends FilterChecks, Row>(list: RecordList<Checks, Row>) =>
-  (query: Given, size: number) =>
-    readFile(list, { db, now: NOW }, filtersOf(list.filters, query), size)
-const batches = page(BATCHES)
-const contractors = page(CONTRACTORS)
-const transfers = page(TRANSFERS)
-const jobs = page(JOBS)
-const payouts = page(PAYOUTS)
-const audit = page(AUDIT)
-const organisations = page(ORGANISATIONS)
-const refusals = (query: Given = {}) => page(REFUSALS)({ ...query, view: 'refused' })
+
+/** The page and the file of a list for a query. */
+const openList = <Checks extends FilterChecks, Row>(list: RecordList<Checks, Row>) => ({
+  page: ({ faucet, ...query }: Given = {}) =>
+    readList(list, { db, now: NOW, faucet }, filtersOf(list.filters, query), query),
+  file: (query: Given, size: number) => readFile(list, { db, now: NOW }, filtersOf(list.filters, query), size),
+})
+const batches = openList(BATCHES)
+const contractors = openList(CONTRACTORS)
+const transfers = openList(TRANSFERS)
+const jobs = openList(JOBS)
+const payouts = openList(PAYOUTS)
+const audit = openList(AUDIT)
+const organisations = openList(ORGANISATIONS)
+const refusals = openList(REFUSALS)
+interface Opened {
+  page: (query: Given) => Promise<List<unknown>>
+  file: (query: Given, size: number) => Promise<AsyncIterable<unknown[]>>
+}
+const LISTS: Record<string, Opened> = {
+  batches,
+  contractors,
+  transfers,
+  jobs,
+  payouts,
+  audit,
+  organisations,
+  refusals,
+}
 
 /** Every page of a list, forwards, after reading them all backwards from the last one. */
 async function readBothWays<Row>(list: (query: Given) => Promise<List<Row>>, query: Given): Promise<Row[]> {
@@ -201,26 +214,6 @@ async function readBothWays<Row>(list: (query: Given) => Promise<List<Row>>, que
   return rows
 }
 
-const LISTS: Record<string, (query: Given) => Promise<List<unknown>>> = {
-  batches,
-  contractors,
-  transfers,
-  jobs,
-  payouts,
-  audit,
-  organisations,
-  refusals,
-}
-const FILES: Record<string, (query: Given, size: number) => Promise<AsyncIterable<unknown[]>>> = {
-  batches: file(BATCHES),
-  contractors: file(CONTRACTORS),
-  transfers: file(TRANSFERS),
-  jobs: file(JOBS),
-  payouts: file(PAYOUTS),
-  audit: file(AUDIT),
-  organisations: file(ORGANISATIONS),
-  refusals: file(REFUSALS),
-}
 const ONE_DAY = { from: '2026-11-19', to: '2026-11-19' }
 
 describe('lists and exports exactly the records that match, each once, in both directions', () => {
@@ -256,13 +249,13 @@ describe('lists and exports exactly the records that match, each once, in both d
     ['payouts', () => ({ organisation: ids.one, reason: '3506' }), 1],
     ['payouts', () => ({ organisation: ids.one }), 1_112],
     ['payouts', () => ({}), 1_112],
-    ['refusals', () => ({}), 25],
-    ['refusals', () => ({ contractor: PAYEE }), 3],
-    ['refusals', () => ({ account: 'G0', reason: 'memo', organisation: ids.one }), 25],
-    ['refusals', () => ({ account: 'G1' }), 0],
+    ['refusals', () => ({ view: 'refused' }), 25],
+    ['refusals', () => ({ view: 'refused', contractor: PAYEE }), 3],
+    ['refusals', () => ({ view: 'refused', account: 'G0', reason: 'memo', organisation: ids.one }), 25],
+    ['refusals', () => ({ view: 'refused', account: 'G1' }), 0],
     // The log doesn't name the batch, and no refusal has the reason of a transfer that was sent.
-    ['refusals', () => ({ batch: ids.payroll }), 0],
-    ['refusals', () => ({ reason: '3506' }), 0],
+    ['refusals', () => ({ view: 'refused', batch: ids.payroll }), 0],
+    ['refusals', () => ({ view: 'refused', reason: '3506' }), 0],
     ['audit', () => ({}), 2_500],
     ['audit', () => ({ organisation: ids.one, sort: 'oldest' }), 1_250],
     ['audit', () => ({ actor: 'ledger:G7' }), 25],
@@ -276,26 +269,26 @@ describe('lists and exports exactly the records that match, each once, in both d
     ['audit', () => ({ from: '0001-01-01', to: '9999-12-31' }), 2_500],
     ['audit', () => ({ from: '9999-12-31' }), 0],
   ])('%s %#', async (name, filters, count) => {
-    const [list, read] = [LISTS[name], FILES[name]]
-    if (!list || !read) throw new Error('no such list')
-    const rows = await readBothWays(list, filters())
+    const list = LISTS[name]
+    if (!list) throw new Error('no such list')
+    const rows = await readBothWays(list.page, filters())
     expect(rows).toHaveLength(count)
-    expect((await list(filters())).total).toBe(count)
+    expect((await list.page(filters())).total).toBe(count)
     const exported: unknown[] = []
-    for await (const part of await read(filters(), 37)) exported.push(...part)
+    for await (const part of await list.file(filters(), 37)) exported.push(...part)
     // A file lists the newest first, even if the page lists the oldest first.
     expect(exported).toEqual('sort' in filters() ? rows.toReversed() : rows)
   })
 
   test('counts the tabs under the current filters', async () => {
-    const { counts, total, rows } = await batches({ organisation: ids.other, status: 'failed' })
+    const { counts, total, rows } = await batches.page({ organisation: ids.other, status: 'failed' })
     expect([counts.get(''), counts.get('failed'), counts.get('completed')]).toEqual([2_500, 100, 2_400])
     expect([total, rows.length]).toEqual([100, PAGE_SIZE])
-    expect((await payouts({ batch: ids.payroll })).counts.get('failed')).toBe(111)
+    expect((await payouts.page({ batch: ids.payroll })).counts.get('failed')).toBe(111)
   })
 
   test('counts no further than 10,000', async () => {
-    expect((await transfers()).counts.get('')).toBe(MAX_COUNTED)
+    expect((await transfers.page()).counts.get('')).toBe(MAX_COUNTED)
     await db
       .transaction(async (tx) => {
         await tx.execute(`INSERT INTO organisations (name) SELECT 'More' FROM generate_series(1, 10050)`)
@@ -307,16 +300,16 @@ describe('lists and exports exactly the records that match, each once, in both d
   })
 
   test('shows the first page for a cursor before which there are fewer rows', async () => {
-    const second = (await contractors()).next ?? ''
-    const { rows, previous } = await contractors({ after: second })
+    const second = (await contractors.page()).next ?? ''
+    const { rows, previous } = await contractors.page({ after: second })
     expect(previous).toBeDefined()
-    const first = await contractors({ before: writeCursor(placeOf(rows[3] ?? { createdAt: NOW, sequence: 0 })) })
+    const first = await contractors.page({ before: writeCursor(placeOf(rows[3] ?? { createdAt: NOW, sequence: 0 })) })
     expect(first.rows).toHaveLength(PAGE_SIZE)
     expect(first.next).toBeDefined()
   })
 
   test('sorts the newest transfers by fee, and pages through them', async () => {
-    const rows = await readBothWays(transfers, { sort: 'fee', view: 'succeeded', from: '2026-11-20' })
+    const rows = await readBothWays(transfers.page, { sort: 'fee', view: 'succeeded', from: '2026-11-20' })
     const fees = rows.map(({ feeCharged }) => Number(feeCharged))
     expect(fees).toHaveLength(749)
     expect(fees).toEqual(fees.toSorted((one, other) => other - one))
@@ -324,37 +317,37 @@ describe('lists and exports exactly the records that match, each once, in both d
 
   test('lists a deposit of the faucet only if the faucet’s account is the filter', async () => {
     const faucet = ACCOUNT(1)
-    expect((await transfers({ faucet })).total).toBe(0)
-    expect((await transfers({ faucet, account: faucet })).total).toBe(ALL)
-    expect((await transfers({ faucet: ACCOUNT(2) })).total).toBe(ALL)
+    expect((await transfers.page({ faucet })).total).toBe(0)
+    expect((await transfers.page({ faucet, account: faucet })).total).toBe(ALL)
+    expect((await transfers.page({ faucet: ACCOUNT(2) })).total).toBe(ALL)
   })
 
   test('shows a transfer with its payee, batch and job', async () => {
-    expect((await transfers({ contractor: ids.twelve })).rows).toMatchObject([
+    expect((await transfers.page({ contractor: ids.twelve })).rows).toMatchObject([
       { innerHash: hashOf('a', 9), contractorName: 'Contractor 12', batchName: 'Payroll 1', job: expect.any(String) },
     ])
     // Without a payout, such as one of the relay: the contractor whose address it pays.
-    expect((await transfers({ contractor: ids.seventySeven })).rows).toMatchObject([
+    expect((await transfers.page({ contractor: ids.seventySeven })).rows).toMatchObject([
       { innerHash: hashOf('a', 11), contractorName: 'Contractor 77', batch: null },
     ])
-    expect((await jobs({ organisation: ids.one })).rows).toMatchObject([
+    expect((await jobs.page({ organisation: ids.one })).rows).toMatchObject([
       { userSub: 'ada', userEmail: 'ada@northwind.example', items: { all: 1, paid: 1, failed: 0 } },
     ])
   })
 
   test('finds the same transfers of a batch that has more payouts than are read', async () => {
-    const small = await transfers({ batch: ids.payroll })
+    const small = await transfers.page({ batch: ids.payroll })
     expect(small.rows).toHaveLength(1)
     const isPayroll = eq(batchRows.id, ids.payroll)
     const settledCount = small.counts.get('succeeded') ?? 0
     const large = { payoutCount: 1_001, settledCount, failedCount: 0, createdAt: NOW, progressedAt: NOW }
     await db.update(batchRows).set(large).where(isPayroll)
-    expect(await transfers({ batch: ids.payroll })).toEqual(small)
-    expect(await transfers({ batch: ids.payroll, organisation: ids.other })).toMatchObject({ total: 0, rows: [] })
+    expect(await transfers.page({ batch: ids.payroll })).toEqual(small)
+    expect(await transfers.page({ batch: ids.payroll, organisation: ids.other })).toMatchObject({ total: 0, rows: [] })
   })
 
   test('shows an organisation for which only the relay paid', async () => {
-    const { rows } = await organisations()
+    const { rows } = await organisations.page()
     expect(rows.map(({ name, lastPaidAt, batches: count }) => [name, lastPaidAt, count])).toEqual([
       ['Northwind', NOW, 7_500],
       ['Contoso_100%', null, 2_500],
@@ -365,7 +358,7 @@ describe('lists and exports exactly the records that match, each once, in both d
 test.each<Given>([{ status: 'canceled' }, { reason: '3506' }, { from: '2026-11-20' }, { to: '2026-11-20' }])(
   'refuses a file of all payouts with the filter %j, which would read all of them',
   async (query) => {
-    await expect(file(PAYOUTS)(query, 1)).rejects.toThrow(
+    await expect(payouts.file(query, 1)).rejects.toThrow(
       expect.objectContaining({ code: 'filter-unknown', message: expect.stringContaining(Object.keys(query).join()) }),
     )
   },
@@ -379,13 +372,13 @@ async function plansOf(work: () => Promise<unknown>): Promise<string> {
 }
 
 test('finds the few entries of the sponsor by the index of actors', async () => {
-  const plans = await plansOf(() => audit({ actor: 'service:sponsor' }))
+  const plans = await plansOf(() => audit.page({ actor: 'service:sponsor' }))
   expect(plans).toContain('audit_log_actor')
   expect(plans).not.toContain('audit_log_pkey')
 })
 
 test('reads no entries for an action that the actor never takes', async () => {
-  const plans = await plansOf(() => audit({ actor: 'service:settlement', action: 'transfer.sponsored' }))
+  const plans = await plansOf(() => audit.page({ actor: 'service:settlement', action: 'transfer.sponsored' }))
   expect(plans).toContain('One-Time Filter: false')
   expect(plans).not.toContain('Scan')
 })

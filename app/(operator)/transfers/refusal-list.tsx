@@ -6,13 +6,6 @@ import { Address, Hash } from '../hash.tsx'
 import { BY_TIME, type ListDisplay } from '../list-display.ts'
 import { addressOf } from '../query.ts'
 
-const NO_REFUSALS = (
-  <>
-    <strong>No transfers were refused</strong>
-    <p>Transfers that the sponsor’s policy, quotas or float do not allow are listed here with the reason.</p>
-  </>
-)
-
 /** The refused transfers, in a tab of the page of transfers: the reason first. */
 export const REFUSAL_LIST: ListDisplay<typeof REFUSALS.filters, RefusalLine> = {
   records: REFUSALS,
@@ -60,6 +53,11 @@ export const REFUSAL_LIST: ListDisplay<typeof REFUSALS.filters, RefusalLine> = {
       value: ({ innerHash }) => innerHash,
     },
   ],
-  empty: () => NO_REFUSALS,
-  emptyTab: NO_REFUSALS,
+  isOneTab: true,
+  empty: () => (
+    <>
+      <strong>No transfers were refused</strong>
+      <p>Transfers that the sponsor’s policy, quotas or float do not allow are listed here with the reason.</p>
+    </>
+  ),
 }

@@ -29,10 +29,6 @@ export default async function BatchPage({ params, searchParams }: PageProps<'/ba
   if (data && !data.page) return missing(<RecordNotFound />)
   const page = data?.page
   return await listPage(PAYOUT_LIST, query, service, {
-    path,
-    within: { batch: id },
-    title: page?.record.name ?? PAYOUT_LIST.title,
-    above: { href: '/batches', name: 'Batches' },
     before: page && (
       <>
         <RecordAttention page={page} path={path} network={network} now={now} />
@@ -40,7 +36,13 @@ export default async function BatchPage({ params, searchParams }: PageProps<'/ba
         <RunSummary run={data?.run} isStarted={page.record.startedAt !== null} network={network} now={now} />
       </>
     ),
-    after: page && <Timeline timeline={page.timeline} older={{ record: id }} network={network} now={now} />,
+    within: {
+      filters: { batch: id },
+      path,
+      title: page?.record.name ?? PAYOUT_LIST.title,
+      above: { href: '/batches', name: 'Batches' },
+      after: page && <Timeline timeline={page.timeline} older={{ record: id }} network={network} now={now} />,
+    },
   })
 }
 
