@@ -18,16 +18,15 @@ export const BY_TIME = [
  * How a list is shown: its page, its CSV file and the links between them. Page and file have the same records. The rows of
  * the page may have more than those of the file, which `describe` adds.
  */
-export interface ListDisplay<Checks extends FilterChecks, Row, Shown extends Row = Row>
-  extends Pick<FrameProps, 'title'> {
+export interface ListDisplay<Checks extends FilterChecks, Row, Shown extends Row = Row> {
   here: NonNullable<FrameProps['here']>
+  title: string
   records: RecordList<Checks, Row>
   /** of its file, without the day and the extension */
   name: string
   /** the noun for one record, and its plural */
   nouns: readonly [one: string, many: string]
-  /** the label of its tabs */
-  tabs?: string
+  /** by default newest or oldest first, if the list can be sorted */
   sorts?: Sorts
   columns: readonly Column<Shown, Row>[]
   describe?: (db: Database, rows: Row[]) => Promise<Shown[]>

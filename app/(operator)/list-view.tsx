@@ -9,7 +9,7 @@ import type { Service } from '#lib/server/services.ts'
 import { groupDigits } from '#lib/text/figures.ts'
 import { FilterForm } from './filter-form.tsx'
 import { Frame, type FrameProps } from './frame.tsx'
-import { fileOf, type ListDisplay, type ListFile, type Sorts } from './list-display.ts'
+import { BY_TIME, fileOf, type ListDisplay, type ListFile, type Sorts } from './list-display.ts'
 import { Pager } from './pager.tsx'
 import { addressOf, firstPage, type Query } from './query.ts'
 import { Empty, Table, Unreachable } from './table.tsx'
@@ -37,7 +37,7 @@ export function ListView<Checks extends FilterChecks, Row extends Position, Show
   props: ListViewProps<Checks, Row, Shown>,
 ) {
   const { display, service, query, list, before, within } = props
-  const { here, nouns, records, sorts = [], moreFiles } = display
+  const { here, nouns, records, moreFiles } = display
   const { title, path, above, after } = { title: display.title, path: here, ...within }
   const { settings, now } = service
   const network = settings.network.name
@@ -47,13 +47,14 @@ export function ListView<Checks extends FilterChecks, Row extends Position, Show
   const isSet = (name: string) => name !== 'sort' && filters[name] !== ''
   const isFiltered = Object.keys(filters).some((name) => name !== tab && isSet(name))
   const isTab = tab !== undefined && isSet(tab) && !isFiltered
+  const sorts = display.sorts ?? ('sort' in records.filters ? BY_TIME : [])
   const files = [{ list: display, of: `These ${nouns[1]}` }, ...(moreFiles?.(props.filters) ?? [])]
   return (
     <Frame here={here} title={title} network={network} above={above}>
       {before}
       {records.tabs && (
         <Tabs
-          label={display.tabs ?? ''}
+          label={records.tabs.name === 'status' ? 'Status' : 'Result'}
           path={path}
           name={records.tabs.name}
           tabs={tabsOf(records.tabs.values)}

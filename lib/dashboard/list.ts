@@ -29,11 +29,15 @@ export const PAGE_SIZE = 50
 /** How many rows an export reads at a time: few enough to start a file at once, and to stop soon after its reader leaves. */
 const PART_SIZE = 200
 
-/** What a query of a list adds to its filters. */
-export interface Part {
-  beside: SQL | undefined
+/** How many rows of a query to read, and in which order. */
+interface Slice {
   order: SQL[]
   limit: number
+}
+
+/** What a query of a list adds to its filters. */
+export interface Part extends Slice {
+  beside: SQL | undefined
 }
 
 /** A query of rows without its order. */
@@ -41,8 +45,7 @@ interface Unsorted<Row> {
   orderBy: (...order: SQL[]) => { limit: (limit: number) => PromiseLike<Row[]> }
 }
 
-/** Reads the part of a query's rows. */
-export const readPart = async <Row>(query: Unsorted<Row>, { order, limit }: Omit<Part, 'beside'>): Promise<Row[]> =>
+export const readPart = async <Row>(query: Unsorted<Row>, { order, limit }: Slice): Promise<Row[]> =>
   await query.orderBy(...order).limit(limit)
 
 /** The rows of a query. */
@@ -80,7 +83,6 @@ export interface RecordList<Checks extends FilterChecks, Row> {
   match: (context: ListContext, filters: Filters<Checks>) => Matches<Row> | Promise<Matches<Row>>
 }
 
-/** A list of a table's records, newest first unless it is sorted by `oldest`. */
 interface TableList<Checks extends FilterChecks, Row> {
   filters: Checks
   table: PgTable
@@ -89,9 +91,10 @@ interface TableList<Checks extends FilterChecks, Row> {
   status?: PgColumn
   /** the condition of its filters, except `status` */
   conditionOf: (db: Database, filters: Filters<Checks>) => SQL | undefined | Promise<SQL | undefined>
-  read: (context: ListContext, part: Omit<Part, 'beside'> & { condition: SQL | undefined }) => Promise<Row[]>
+  read: (context: ListContext, part: Slice & { condition: SQL | undefined }) => Promise<Row[]>
 }
 
+/** A list of a table's records, newest first unless it is sorted by `oldest`. */
 export function listTable<Checks extends FilterChecks, Row extends Position>(
   list: TableList<Checks, Row>,
 ): RecordList<Checks, Row> {

@@ -5,7 +5,7 @@ import { AuditEntry } from '../audit-entry.tsx'
 import { fileColumn, organisationColumn } from '../columns.tsx'
 import { Moment } from '../figures.tsx'
 import { FIELD } from '../filter-form.tsx'
-import { BY_TIME, type ListDisplay } from '../list-display.ts'
+import type { ListDisplay } from '../list-display.ts'
 
 export const AUDIT_LIST: ListDisplay<typeof AUDIT.filters, AuditLine, DescribedEntry> = {
   records: AUDIT,
@@ -13,7 +13,6 @@ export const AUDIT_LIST: ListDisplay<typeof AUDIT.filters, AuditLine, DescribedE
   here: '/audit',
   title: 'Audit log',
   nouns: ['entry', 'entries'],
-  sorts: BY_TIME,
   describe: describeEntries,
   fields: ({ action }) => <ActionField action={action} />,
   columns: [

@@ -1,5 +1,5 @@
 import type { Metadata } from 'next'
-import { listPage } from '../list-page.tsx'
+import { renderList } from '../list-rendering.tsx'
 import { addressOf, readQuery } from '../query.ts'
 import { requireOperator } from '../require-operator.ts'
 import { AUDIT_LIST } from './audit-list.tsx'
@@ -9,5 +9,6 @@ export const metadata: Metadata = { title: 'Audit log' }
 /** The audit log: each entry with its actor, action, record and time. */
 export default async function AuditPage({ searchParams }: PageProps<'/audit'>) {
   const query = await readQuery(searchParams)
-  return await listPage(AUDIT_LIST, query, await requireOperator(addressOf('/audit', query)))
+  const service = await requireOperator(addressOf('/audit', query))
+  return await renderList(AUDIT_LIST, query, service)
 }

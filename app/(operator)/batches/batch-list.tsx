@@ -1,7 +1,7 @@
 import { BATCHES, type BatchLine } from '#lib/dashboard/batches.ts'
 import { batchState } from '#lib/dashboard/lateness.ts'
 import { fileColumn, organisationColumn, statusColumn, timeColumn } from '../columns.tsx'
-import { BY_TIME, type ListDisplay } from '../list-display.ts'
+import type { ListDisplay } from '../list-display.ts'
 import { PAYOUT_LIST } from '../payouts/payout-list.tsx'
 import { Progress } from '../progress.tsx'
 import { ApiReference, BatchLink } from '../record-links.tsx'
@@ -12,8 +12,6 @@ export const BATCH_LIST: ListDisplay<typeof BATCHES.filters, BatchLine> = {
   here: '/batches',
   title: 'Batches',
   nouns: ['batch', 'batches'],
-  tabs: 'Status',
-  sorts: BY_TIME,
   // Status and time filter batches, but the file of payouts would also include those of other batches.
   moreFiles: ({ status, from, to, organisation }) =>
     status === '' && from === '' && to === ''

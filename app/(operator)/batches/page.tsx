@@ -1,5 +1,5 @@
 import type { Metadata } from 'next'
-import { listPage } from '../list-page.tsx'
+import { renderList } from '../list-rendering.tsx'
 import { addressOf, readQuery } from '../query.ts'
 import { requireOperator } from '../require-operator.ts'
 import { BATCH_LIST } from './batch-list.tsx'
@@ -9,5 +9,6 @@ export const metadata: Metadata = { title: 'Batches' }
 /** The batches of all organisations. */
 export default async function BatchesPage({ searchParams }: PageProps<'/batches'>) {
   const query = await readQuery(searchParams)
-  return await listPage(BATCH_LIST, query, await requireOperator(addressOf('/batches', query)))
+  const service = await requireOperator(addressOf('/batches', query))
+  return await renderList(BATCH_LIST, query, service)
 }

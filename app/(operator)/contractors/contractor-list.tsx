@@ -1,7 +1,7 @@
 import { CONTRACTORS, type ContractorLine } from '#lib/dashboard/contractors.ts'
 import { fileColumn, organisationColumn, statusColumn, timeColumn } from '../columns.tsx'
 import { dayOf } from '../figures.tsx'
-import { BY_TIME, type ListDisplay } from '../list-display.ts'
+import type { ListDisplay } from '../list-display.ts'
 import { ApiReference, ContractorLink } from '../record-links.tsx'
 
 export function registrationWords({ isRegistered, address }: ContractorLine): string {
@@ -22,8 +22,6 @@ export const CONTRACTOR_LIST: ListDisplay<typeof CONTRACTORS.filters, Contractor
   here: '/contractors',
   title: 'Contractors',
   nouns: ['contractor', 'contractors'],
-  tabs: 'Status',
-  sorts: BY_TIME,
   columns: [
     {
       head: 'Contractor',

@@ -3,7 +3,7 @@ import { JOBS, type JobSummary } from '#lib/dashboard/jobs.ts'
 import { jobState } from '#lib/dashboard/lateness.ts'
 import { fileColumn, organisationColumn, statusColumn } from '../columns.tsx'
 import { between, Moment } from '../figures.tsx'
-import { BY_TIME, type ListDisplay } from '../list-display.ts'
+import type { ListDisplay } from '../list-display.ts'
 import { Progress } from '../progress.tsx'
 import { ApiReference, JobLink } from '../record-links.tsx'
 import { Channels } from './channels.tsx'
@@ -14,8 +14,6 @@ export const JOB_LIST: ListDisplay<typeof JOBS.filters, JobSummary> = {
   here: '/jobs',
   title: 'Jobs',
   nouns: ['job', 'jobs'],
-  tabs: 'Status',
-  sorts: BY_TIME,
   before: async (db, { settings: { token, network }, now }) => {
     const channels = token ? await listChannels(db, token, now()) : []
     return channels.length > 0 && <Channels channels={channels} network={network.name} now={now()} />

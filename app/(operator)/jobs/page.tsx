@@ -1,5 +1,5 @@
 import type { Metadata } from 'next'
-import { listPage } from '../list-page.tsx'
+import { renderList } from '../list-rendering.tsx'
 import { addressOf, readQuery } from '../query.ts'
 import { requireOperator } from '../require-operator.ts'
 import { JOB_LIST } from './job-list.tsx'
@@ -9,5 +9,6 @@ export const metadata: Metadata = { title: 'Jobs' }
 /** The relay: its channels and jobs. */
 export default async function JobsPage({ searchParams }: PageProps<'/jobs'>) {
   const query = await readQuery(searchParams)
-  return await listPage(JOB_LIST, query, await requireOperator(addressOf('/jobs', query)))
+  const service = await requireOperator(addressOf('/jobs', query))
+  return await renderList(JOB_LIST, query, service)
 }

@@ -1,6 +1,6 @@
 import { ORGANISATIONS, type OrganisationLine } from '#lib/dashboard/organisations.ts'
 import { fileColumn, timeColumn } from '../columns.tsx'
-import { BY_TIME, type ListDisplay } from '../list-display.ts'
+import type { ListDisplay } from '../list-display.ts'
 import { OrganisationLink, User } from '../record-links.tsx'
 import { Sign } from '../status.tsx'
 import { Count } from './count.tsx'
@@ -12,7 +12,6 @@ export const ORGANISATION_LIST: ListDisplay<typeof ORGANISATIONS.filters, Organi
   here: '/organisations',
   title: 'Organisations',
   nouns: ['organisation', 'organisations'],
-  sorts: BY_TIME,
   columns: [
     {
       head: 'Organisation',

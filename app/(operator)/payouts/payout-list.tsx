@@ -66,7 +66,6 @@ export const PAYOUT_LIST: ListDisplay<typeof PAYOUTS.filters, PayoutLine> = {
   here: '/batches',
   title: 'A batch',
   nouns: ['payout', 'payouts'],
-  tabs: 'Status',
   columns: [
     fileColumn('Created (UTC)', ({ createdAt }) => createdAt),
     fileColumn('Organisation', ({ organisation }) => organisation),

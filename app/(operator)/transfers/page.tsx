@@ -1,5 +1,5 @@
 import type { Metadata } from 'next'
-import { listPage } from '../list-page.tsx'
+import { renderList } from '../list-rendering.tsx'
 import { addressOf, readQuery } from '../query.ts'
 import { requireOperator } from '../require-operator.ts'
 import { REFUSAL_LIST } from './refusal-list.tsx'
@@ -12,6 +12,6 @@ export default async function TransfersPage({ searchParams }: PageProps<'/transf
   const query = await readQuery(searchParams)
   const service = await requireOperator(addressOf('/transfers', query))
   return query.view === 'refused'
-    ? await listPage(REFUSAL_LIST, query, service)
-    : await listPage(TRANSFER_LIST, query, service)
+    ? await renderList(REFUSAL_LIST, query, service)
+    : await renderList(TRANSFER_LIST, query, service)
 }

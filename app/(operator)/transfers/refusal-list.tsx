@@ -3,7 +3,7 @@ import type { RefusalLine } from '#lib/dashboard/refusals.ts'
 import { REFUSALS } from '#lib/dashboard/transfers.ts'
 import { fileColumn, organisationColumn, timeColumn } from '../columns.tsx'
 import { Address, Hash } from '../hash.tsx'
-import { BY_TIME, type ListDisplay } from '../list-display.ts'
+import type { ListDisplay } from '../list-display.ts'
 import { addressOf } from '../query.ts'
 
 /** The refused transfers, in a tab of the page of transfers: the reason first. */
@@ -13,8 +13,6 @@ export const REFUSAL_LIST: ListDisplay<typeof REFUSALS.filters, RefusalLine> = {
   here: '/transfers',
   title: 'Transfers',
   nouns: ['refusal', 'refusals'],
-  tabs: 'Result',
-  sorts: BY_TIME,
   columns: [
     timeColumn('Refused', ({ createdAt }) => createdAt),
     {

@@ -32,7 +32,6 @@ export const TRANSFER_LIST: ListDisplay<typeof TRANSFERS.filters, TransferLine> 
   here: '/transfers',
   title: 'Transfers',
   nouns: ['transfer', 'transfers'],
-  tabs: 'Result',
   sorts: [...BY_TIME, ['fee', 'Highest fee (newest 10,000)']],
   columns: [
     timeColumn('Accepted', ({ createdAt }) => createdAt),

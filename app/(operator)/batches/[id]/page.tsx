@@ -6,7 +6,7 @@ import { readIfReachable } from '#lib/dashboard/reading.ts'
 import { readBatchPage } from '#lib/dashboard/record-pages.ts'
 import type { Service } from '#lib/server/services.ts'
 import { adoptTransfersOf } from '#lib/transfers/adoption.ts'
-import { listPage } from '../../list-page.tsx'
+import { renderList } from '../../list-rendering.tsx'
 import RecordNotFound from '../../not-found.tsx'
 import { PAYOUT_LIST } from '../../payouts/payout-list.tsx'
 import { addressOf, readQuery } from '../../query.ts'
@@ -28,7 +28,7 @@ export default async function BatchPage({ params, searchParams }: PageProps<'/ba
   const data = await readIfReachable(service.database, async (db) => ({ ...(await read(db, service, id)) }))
   if (data && !data.page) return missing(<RecordNotFound />)
   const page = data?.page
-  return await listPage(PAYOUT_LIST, query, service, {
+  return await renderList(PAYOUT_LIST, query, service, {
     before: page && (
       <>
         <RecordAttention page={page} path={path} network={network} now={now} />

@@ -9,7 +9,7 @@ import { ListView, type ListViewProps } from './list-view.tsx'
 import type { Query } from './query.ts'
 
 /** Reads a page of a list, which may be part of the page of a record, and returns the element that shows it. */
-export async function listPage<Checks extends FilterChecks, Row extends Position, Shown extends Row>(
+export async function renderList<Checks extends FilterChecks, Row extends Position, Shown extends Row>(
   display: ListDisplay<Checks, Row, Shown>,
   query: Query,
   service: Service,
