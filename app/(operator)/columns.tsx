@@ -1,7 +1,7 @@
 import type { ReactNode } from 'react'
 import type { CsvValue } from '#lib/text/csv.ts'
 import { Moment } from './figures.tsx'
-import { OrganisationLink } from './record-links.tsx'
+import { OrganisationLink, type RecordLinkProps } from './record-links.tsx'
 import { Status, statusWord } from './status.tsx'
 import type { Column } from './table.tsx'
 
@@ -9,6 +9,20 @@ type Layout = Pick<Column<unknown>, 'from' | 'isRepeated' | 'isName'>
 
 /** A column that only the file has. */
 export const fileColumn = <Row,>(head: string, value: (row: Row, now: Date) => CsvValue) => ({ head, value })
+
+/** The link to the page of a record. */
+export const linkColumn = <Row,>(
+  head: string,
+  RecordLink: (of: RecordLinkProps) => ReactNode,
+  of: (row: Row) => RecordLinkProps,
+): Pick<Column<Row>, 'head' | 'cell'> => ({
+  head,
+  cell: (row) => (
+    <span className="font-medium">
+      <RecordLink id={of(row).id} name={of(row).name} />
+    </span>
+  ),
+})
 
 /** A time, which the file has in UTC. */
 export const timeColumn = <Row,>(

@@ -67,7 +67,7 @@ export function SentenceWithLinks({ sentence }: { sentence: Sentence }) {
 /** A name may occur twice, so its position tells the two apart. */
 const keyOf = ({ of }: Mention, index: number) => `${of.type} ${of.id} ${index}`
 
-interface RecordLinkProps {
+export interface RecordLinkProps {
   id: string
   name: string
 }

@@ -1,6 +1,6 @@
 import { BATCHES, type BatchLine } from '#lib/dashboard/batches.ts'
 import { batchState } from '#lib/dashboard/lateness.ts'
-import { fileColumn, organisationColumn, statusColumn, timeColumn } from '../columns.tsx'
+import { fileColumn, linkColumn, organisationColumn, statusColumn, timeColumn } from '../columns.tsx'
 import type { ListDisplay } from '../list-display.ts'
 import { PAYOUT_LIST } from '../payouts/payout-list.tsx'
 import { Progress } from '../progress.tsx'
@@ -19,13 +19,8 @@ export const BATCH_LIST: ListDisplay<typeof BATCHES.filters, BatchLine> = {
       : [],
   columns: [
     {
-      head: 'Batch',
+      ...linkColumn('Batch', BatchLink, (batch) => batch),
       isName: true,
-      cell: ({ id, name }) => (
-        <span className="font-medium">
-          <BatchLink id={id} name={name} />
-        </span>
-      ),
       beneath: (batch) => (
         <div className="my-1 md:hidden">
           <BatchProgress batch={batch} />

@@ -1,5 +1,5 @@
 import { CONTRACTORS, type ContractorLine } from '#lib/dashboard/contractors.ts'
-import { fileColumn, organisationColumn, statusColumn, timeColumn } from '../columns.tsx'
+import { fileColumn, linkColumn, organisationColumn, statusColumn, timeColumn } from '../columns.tsx'
 import { dayOf } from '../figures.tsx'
 import type { ListDisplay } from '../list-display.ts'
 import { ApiReference, ContractorLink } from '../record-links.tsx'
@@ -24,13 +24,8 @@ export const CONTRACTOR_LIST: ListDisplay<typeof CONTRACTORS.filters, Contractor
   nouns: ['contractor', 'contractors'],
   columns: [
     {
-      head: 'Contractor',
+      ...linkColumn('Contractor', ContractorLink, (contractor) => contractor),
       isName: true,
-      cell: ({ id, name }) => (
-        <span className="font-medium">
-          <ContractorLink id={id} name={name} />
-        </span>
-      ),
       beneath: ({ email }) =>
         email && (
           <div className="text-xs text-soft xl:hidden">

@@ -1,7 +1,7 @@
 import { listChannels } from '#lib/dashboard/channels.ts'
 import { JOBS, type JobSummary } from '#lib/dashboard/jobs.ts'
 import { jobState } from '#lib/dashboard/lateness.ts'
-import { fileColumn, organisationColumn, statusColumn } from '../columns.tsx'
+import { fileColumn, linkColumn, organisationColumn, statusColumn } from '../columns.tsx'
 import { between, Moment } from '../figures.tsx'
 import type { ListDisplay } from '../list-display.ts'
 import { Progress } from '../progress.tsx'
@@ -21,13 +21,11 @@ export const JOB_LIST: ListDisplay<typeof JOBS.filters, JobSummary> = {
   columns: [
     fileColumn('Created (UTC)', ({ createdAt }) => createdAt),
     {
-      head: 'Job',
+      ...linkColumn('Job', JobLink, ({ id, batch, batchName }) => ({
+        id,
+        name: batch ? `Run of ${batchName}` : `Job ${id.slice(0, 8)}`,
+      })),
       isName: true,
-      cell: ({ id, batch, batchName }) => (
-        <span className="font-medium">
-          <JobLink id={id} name={batch ? `Run of ${batchName}` : `Job ${id.slice(0, 8)}`} />
-        </span>
-      ),
       beneath: (job) => (
         <div className="my-1 md:hidden">
           <JobProgress job={job} />

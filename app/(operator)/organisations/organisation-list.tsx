@@ -1,5 +1,5 @@
 import { ORGANISATIONS, type OrganisationLine } from '#lib/dashboard/organisations.ts'
-import { fileColumn, timeColumn } from '../columns.tsx'
+import { fileColumn, linkColumn, timeColumn } from '../columns.tsx'
 import type { ListDisplay } from '../list-display.ts'
 import { OrganisationLink, User } from '../record-links.tsx'
 import { Sign } from '../status.tsx'
@@ -14,13 +14,8 @@ export const ORGANISATION_LIST: ListDisplay<typeof ORGANISATIONS.filters, Organi
   nouns: ['organisation', 'organisations'],
   columns: [
     {
-      head: 'Organisation',
+      ...linkColumn('Organisation', OrganisationLink, (organisation) => organisation),
       isName: true,
-      cell: ({ id, name }) => (
-        <span className="font-medium">
-          <OrganisationLink id={id} name={name} />
-        </span>
-      ),
       value: ({ name }) => name,
     },
     {

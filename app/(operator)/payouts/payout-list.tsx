@@ -1,38 +1,31 @@
 import { payoutState, WHY_OVERDUE } from '#lib/dashboard/lateness.ts'
 import { PAYOUTS, type PayoutLine } from '#lib/dashboard/payouts.ts'
-import { fileColumn, statusColumn, timeColumn } from '../columns.tsx'
+import { fileColumn, linkColumn, statusColumn, timeColumn } from '../columns.tsx'
 import type { ListDisplay } from '../list-display.ts'
 import { BatchLink, ContractorLink, PayoutLink } from '../record-links.tsx'
-import type { Column } from '../table.tsx'
+import type { Column, View } from '../table.tsx'
 
 /** Why a payout is not paid, if there is a reason. */
 export function whyUnpaid(payout: PayoutLine, now: Date): string | null {
   return payoutState(payout, now) === 'overdue' ? WHY_OVERDUE : payout.meaning || payout.error
 }
 
-const NAME: Pick<Column<PayoutLine>, 'beneath'> = {
-  beneath: (payout, { now }) => <p className="max-w-prose text-xs text-soft xl:hidden">{whyUnpaid(payout, now)}</p>,
-}
+const beneath = (payout: PayoutLine, { now }: View) => (
+  <p className="max-w-prose text-xs text-soft xl:hidden">{whyUnpaid(payout, now)}</p>
+)
 
 const CONTRACTOR: Column<PayoutLine> = {
-  ...NAME,
-  head: 'Contractor',
-  cell: ({ contractor, contractorId }) => (
-    <span className="font-medium">
-      <ContractorLink id={contractorId} name={contractor} />
-    </span>
-  ),
+  ...linkColumn('Contractor', ContractorLink, ({ contractorId, contractor }) => ({
+    id: contractorId,
+    name: contractor,
+  })),
+  beneath,
   value: ({ contractor }) => contractor,
 }
 
 const BATCH: Column<PayoutLine> = {
-  ...NAME,
-  head: 'Batch',
-  cell: ({ batch, batchId }) => (
-    <span className="font-medium">
-      <BatchLink id={batchId} name={batch} />
-    </span>
-  ),
+  ...linkColumn('Batch', BatchLink, ({ batchId, batch }) => ({ id: batchId, name: batch })),
+  beneath,
 }
 
 const COLUMNS: readonly Column<PayoutLine>[] = [

@@ -3,7 +3,7 @@ import { explainTransfer } from '#lib/dashboard/explanation.ts'
 import { transferState, WHY_OVERDUE } from '#lib/dashboard/lateness.ts'
 import { TRANSFERS, type TransferLine } from '#lib/dashboard/transfers.ts'
 import { formatUnits } from '#lib/text/money.ts'
-import { fileColumn, organisationColumn, timeColumn } from '../columns.tsx'
+import { fileColumn, linkColumn, organisationColumn, timeColumn } from '../columns.tsx'
 import { between } from '../figures.tsx'
 import { BY_TIME, type ListDisplay } from '../list-display.ts'
 import { addressOf } from '../query.ts'
@@ -41,14 +41,9 @@ export const TRANSFER_LIST: ListDisplay<typeof TRANSFERS.filters, TransferLine> 
     fileColumn('Relay, for', ({ quotaAccount }) => quotaAccount),
     fileColumn('Pays', ({ contractorName }) => contractorName),
     {
-      head: 'Transfer',
+      ...linkColumn('Transfer', TransferLink, (transfer) => ({ id: transfer.id, name: titleOf(transfer) })),
       from: 'sm',
       isRepeated: true,
-      cell: (transfer) => (
-        <span className="font-medium">
-          <TransferLink id={transfer.id} name={titleOf(transfer)} />
-        </span>
-      ),
     },
     {
       head: 'Batch',
