@@ -113,14 +113,14 @@ const tabsOf = (values: readonly string[]): Tab[] => [
 function SortedBy({ sorts, path, query }: { sorts: Sorts; path: string; query: Query }) {
   const current = sorts.find(([value]) => value === query.sort) ?? sorts[0]
   return (
-    <nav aria-label="Order of the list" className="flex gap-x-2">
+    <nav aria-label="Order of the list" className="flex flex-wrap gap-x-2">
       {sorts.map((sort) => (
         <Link
           key={sort[0]}
           href={addressOf(path, { ...firstPage(query), sort: sort[0] })}
           prefetch={false}
           aria-current={sort === current ? 'true' : undefined}
-          className="inline-block min-h-6 leading-6 underline-offset-4 hover:underline aria-[current]:font-medium aria-[current]:text-ink aria-[current]:underline"
+          className="inline-block min-h-6 leading-6 whitespace-nowrap underline-offset-4 hover:underline aria-[current]:font-medium aria-[current]:text-ink aria-[current]:underline"
         >
           {sort[1]}
         </Link>

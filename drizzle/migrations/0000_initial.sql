@@ -113,6 +113,27 @@ CREATE TABLE "chores" (
 	"after" bigint DEFAULT 0 NOT NULL
 );
 --> statement-breakpoint
+CREATE TABLE "organisation_costs" (
+	"organisation" uuid PRIMARY KEY NOT NULL,
+	"sequence" bigint NOT NULL,
+	"day_transfers" integer DEFAULT 0 NOT NULL,
+	"day_failed" integer DEFAULT 0 NOT NULL,
+	"day_fees" bigint DEFAULT 0 NOT NULL,
+	"month_transfers" integer DEFAULT 0 NOT NULL,
+	"month_failed" integer DEFAULT 0 NOT NULL,
+	"month_fees" bigint DEFAULT 0 NOT NULL
+);
+--> statement-breakpoint
+CREATE TABLE "organisation_hours" (
+	"hour" text NOT NULL,
+	"organisation" uuid NOT NULL,
+	"is_recent" boolean DEFAULT true NOT NULL,
+	"transfers" integer NOT NULL,
+	"failed" integer NOT NULL,
+	"fees" bigint NOT NULL,
+	CONSTRAINT "organisation_hours_hour_organisation_pk" PRIMARY KEY("hour","organisation")
+);
+--> statement-breakpoint
 CREATE TABLE "refusal_counts" (
 	"reason" text PRIMARY KEY NOT NULL,
 	"count" bigint NOT NULL
@@ -387,6 +408,7 @@ ALTER TABLE "archive_events" ADD CONSTRAINT "archive_events_stream_archive_strea
 ALTER TABLE "archive_final_ranges" ADD CONSTRAINT "archive_final_ranges_stream_archive_streams_id_fk" FOREIGN KEY ("stream") REFERENCES "public"."archive_streams"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "archive_payloads" ADD CONSTRAINT "archive_payloads_event" FOREIGN KEY ("stream","toid","event_index") REFERENCES "public"."archive_events"("stream","toid","event_index") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "archive_ranges" ADD CONSTRAINT "archive_ranges_stream_archive_streams_id_fk" FOREIGN KEY ("stream") REFERENCES "public"."archive_streams"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "organisation_costs" ADD CONSTRAINT "organisation_costs_organisation_organisations_id_fk" FOREIGN KEY ("organisation") REFERENCES "public"."organisations"("id") ON DELETE cascade ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "batches" ADD CONSTRAINT "batches_organisation_organisations_id_fk" FOREIGN KEY ("organisation") REFERENCES "public"."organisations"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "contractors" ADD CONSTRAINT "contractors_organisation_organisations_id_fk" FOREIGN KEY ("organisation") REFERENCES "public"."organisations"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "contractors" ADD CONSTRAINT "contractors_linked_identity" FOREIGN KEY ("linked_kind","linked_sub") REFERENCES "public"."identities"("kind","sub") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
@@ -415,6 +437,9 @@ CREATE INDEX "audit_log_refused_reason" ON "audit_log" USING btree (("detail" ->
 CREATE INDEX "audit_log_actor" ON "audit_log" USING btree ("actor_sub","sequence") WHERE ("audit_log"."actor_kind" <> 'service' or not "audit_log"."actor_sub" in ('settlement'));--> statement-breakpoint
 CREATE INDEX "audit_log_request" ON "audit_log" USING btree ("request_id","sequence") WHERE "audit_log"."request_id" is not null;--> statement-breakpoint
 CREATE INDEX "refusals_oldest" ON "refusals" USING btree ("last_at");--> statement-breakpoint
+CREATE INDEX "organisation_costs_day" ON "organisation_costs" USING btree ("day_fees","sequence");--> statement-breakpoint
+CREATE INDEX "organisation_costs_month" ON "organisation_costs" USING btree ("month_fees","sequence");--> statement-breakpoint
+CREATE INDEX "organisation_hours_recent" ON "organisation_hours" USING btree ("hour") WHERE "organisation_hours"."is_recent";--> statement-breakpoint
 CREATE INDEX "batches_newest" ON "batches" USING btree ("organisation","created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST);--> statement-breakpoint
 CREATE INDEX "batches_newest_of_all" ON "batches" USING btree ("created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST);--> statement-breakpoint
 CREATE INDEX "batches_newest_of_status" ON "batches" USING btree ("status","created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST);--> statement-breakpoint
@@ -530,6 +555,42 @@ BEGIN
 END
 $$;--> statement-breakpoint
 CREATE TRIGGER "contractors_removed" AFTER UPDATE OF "deleted_at" ON "contractors" FOR EACH ROW WHEN (OLD."deleted_at" IS NULL AND NEW."deleted_at" IS NOT NULL) EXECUTE FUNCTION "count_removed_contractor"();--> statement-breakpoint
+CREATE FUNCTION "add_organisation_costs"() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+	INSERT INTO "organisation_costs" ("organisation", "sequence") SELECT "id", "sequence" FROM "added";
+	RETURN NULL;
+END
+$$;--> statement-breakpoint
+CREATE TRIGGER "organisations_added" AFTER INSERT ON "organisations" REFERENCING NEW TABLE AS "added" FOR EACH STATEMENT EXECUTE FUNCTION "add_organisation_costs"();--> statement-breakpoint
+CREATE FUNCTION "count_settled"("at_hour" text, "with_status" text, "of_sponsor" text, "in_bucket" integer, "payer" uuid, "of_job" uuid, "more" integer, "took" bigint, "charged" bigint) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+	"unpaid" integer := CASE "with_status" WHEN 'succeeded' THEN 0 ELSE "more" END;
+	"in_day" integer;
+BEGIN
+	INSERT INTO "settlement_counts" AS "counts" ("hour", "status", "sponsor", "below", "count", "milliseconds", "fees")
+		VALUES ("at_hour", "with_status", "of_sponsor", "in_bucket", "more", "took", "charged"),
+			('ever', "with_status", "of_sponsor", "in_bucket", "more", "took", "charged")
+		ON CONFLICT ("hour", "status", "sponsor", "below") DO UPDATE SET "count" = "counts"."count" + "more",
+			"milliseconds" = "counts"."milliseconds" + "took", "fees" = "counts"."fees" + "charged";
+	-- The payment of a batch job belongs to the organisation of the person who sent the job.
+	IF "payer" IS NULL AND "of_job" IS NOT NULL THEN
+		SELECT "organisations"."id" INTO "payer" FROM "relay_jobs"
+			JOIN "identities" ON "identities"."kind" = "user_kind" AND "identities"."sub" = "user_sub"
+			JOIN "organisations" ON "organisations"."id" = "identities"."organisation" WHERE "relay_jobs"."id" = "of_job";
+	END IF;
+	IF "payer" IS NULL THEN RETURN; END IF;
+	INSERT INTO "organisation_hours" AS "counts" ("hour", "organisation", "transfers", "failed", "fees")
+		VALUES ("at_hour", "payer", "more", "unpaid", "charged")
+		ON CONFLICT ("hour", "organisation") DO UPDATE SET "transfers" = "counts"."transfers" + "more",
+			"failed" = "counts"."failed" + "unpaid", "fees" = "counts"."fees" + "charged"
+		RETURNING "is_recent"::integer INTO "in_day";
+	UPDATE "organisation_costs" SET "day_transfers" = "day_transfers" + "in_day" * "more",
+		"day_failed" = "day_failed" + "in_day" * "unpaid", "day_fees" = "day_fees" + "in_day" * "charged",
+		"month_transfers" = "month_transfers" + "more", "month_failed" = "month_failed" + "unpaid",
+		"month_fees" = "month_fees" + "charged" WHERE "organisation" = "payer";
+END
+$$;
+--> statement-breakpoint
 CREATE FUNCTION "note_channel_problem"() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
 	IF NEW."problem" IS NULL THEN

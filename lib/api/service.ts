@@ -31,7 +31,7 @@ const sweptShape = z.object({
   lines: swept('lines of jobs that waited for a day, and failed'),
   channels: swept('channels of the relays compared with the ledger'),
   challenges: swept('used challenges deleted'),
-  counts: swept('counts of refusals and of settled transfers deleted after 30 and 32 days'),
+  counts: swept('counts of old refusals and settled transfers deleted, or subtracted from the costs of organisations'),
   tables: swept('tables of the embedded database analyzed'),
 }) satisfies z.ZodType<ChoreReport>
 

@@ -1,13 +1,17 @@
-import { and, count, eq, isNotNull, isNull, max, type SQL, sql } from 'drizzle-orm'
+import { and, count, desc, eq, isNotNull, isNull, max, type SQL, sql } from 'drizzle-orm'
+import { organisationCosts } from '#drizzle/schema/counts.ts'
 import { batches, contractors, identities, organisations } from '#drizzle/schema/directory.ts'
 import { relayJobs, relayLines } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
-import { byTime } from '#lib/db/keyset.ts'
+import { countUpTo, MAX_COUNTED } from '#lib/db/count.ts'
+import { byTime, type Order } from '#lib/db/keyset.ts'
+import { placeOf } from '#lib/db/paging.ts'
 import type { OrganisationUser } from './attention.ts'
 import { lastProgress } from './batches.ts'
-import { BY_TIME, betweenDays } from './filters.ts'
+import { betweenDays, DAYS, isOneOf } from './filters.ts'
 import { batchLimit } from './lateness.ts'
-import { listTable, readPart } from './list.ts'
+import { type RecordList, readPart } from './list.ts'
+import { RANGES, type Range } from './traffic.ts'
 import { findUsers } from './users.ts'
 
 /** An organisation with the numbers of its records. */
@@ -24,23 +28,57 @@ export interface OrganisationLine {
   stalled: number
   /** by a payout or a relay job */
   lastPaidAt: Date | null
+  costs: Record<Range, Costs>
 }
 
-export const ORGANISATIONS = listTable({
-  filters: BY_TIME,
-  table: organisations,
-  newest: byTime(organisations),
-  conditionOf: (_, days) => betweenDays(organisations.createdAt, days),
-  read: async ({ db, now }, { condition, ...part }) =>
-    await addNumbers(db, await readPart(selectOrganisations(db, condition), part), now),
-})
+/** The settled transfers of a range, and what the sponsor was charged for them, in stroops. */
+export interface Costs {
+  transfers: number
+  failed: number
+  fees: bigint
+}
+
+const FILTERS = { ...DAYS, sort: isOneOf(['oldest', ...Object.keys(RANGES)]) }
+
+/** All organisations, also sorted by the fees of a range. */
+export const ORGANISATIONS: RecordList<typeof FILTERS, OrganisationLine> = {
+  filters: FILTERS,
+  match: ({ db, now }, { sort, ...days }) => {
+    const condition = betweenDays(organisations.createdAt, days)
+    const lead = sort === '24h' ? 'dayFees' : sort === '30d' ? 'monthFees' : undefined
+    const costs = costsOf(db, lead)
+    const newest = byTime(organisations)
+    const byCost: Order | undefined = lead && {
+      lead: { column: costs[lead], type: 'bigint' },
+      sequence: costs.sequence,
+    }
+    return {
+      order: byCost ?? { ...newest, ascending: sort === 'oldest' },
+      read: async ({ beside, ...part }) =>
+        await addNumbers(db, await readPart(selectOrganisations(db, and(condition, beside), costs), part), now),
+      placeOf: (row) => (lead ? [Number(row.costs[sort as Range].fees), row.sequence] : placeOf(row)),
+      count: () => countUpTo(db, organisations, newest, { '': condition }),
+    }
+  },
+}
+
+/** The costs of all organisations, or those of the MAX_COUNTED that cost most. */
+function costsOf(db: Database, lead?: 'dayFees' | 'monthFees') {
+  const all = db.select().from(organisationCosts)
+  if (!lead) return all.as('costs')
+  const highest = [desc(organisationCosts[lead]), desc(organisationCosts.sequence)]
+  return all
+    .orderBy(...highest)
+    .limit(MAX_COUNTED)
+    .as('costs')
+}
 
 export async function findOrganisationLine(db: Database, id: string, now: Date): Promise<OrganisationLine | undefined> {
   const [organisation] = await addNumbers(db, await selectOrganisations(db, eq(organisations.id, id)), now)
   return organisation
 }
 
-function selectOrganisations(db: Database, condition: SQL | undefined) {
+function selectOrganisations(db: Database, condition: SQL | undefined, costs = costsOf(db)) {
   return db
     .select({
       id: organisations.id,
@@ -49,8 +87,11 @@ function selectOrganisations(db: Database, condition: SQL | undefined) {
       createdAt: organisations.createdAt,
       contractors: organisations.contractorCount,
       batches: organisations.batchCount,
+      '24h': { transfers: costs.dayTransfers, failed: costs.dayFailed, fees: costs.dayFees },
+      '30d': { transfers: costs.monthTransfers, failed: costs.monthFailed, fees: costs.monthFees },
     })
     .from(organisations)
+    .innerJoin(costs, eq(costs.organisation, organisations.id))
     .where(condition)
 }
 
@@ -66,8 +107,9 @@ async function addNumbers(
   const formerPayments = await paymentsOf(db, ids, isNotNull)
   const work = await startedBatchesOf(db, ids, now)
   const relayPayments = await relayPaymentsOf(db, ids)
-  return shown.map((organisation) => ({
+  return shown.map(({ '24h': day, '30d': month, ...organisation }) => ({
     ...organisation,
+    costs: { '24h': day, '30d': month },
     users: users.get(organisation.id) ?? [],
     lastPaidAt: latest([payments, formerPayments, relayPayments].map((times) => times.get(organisation.id))),
     started: work.get(organisation.id)?.started ?? 0,

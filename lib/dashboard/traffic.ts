@@ -33,15 +33,18 @@ export interface Traffic {
   slowSeconds: number | undefined
 }
 
-/** Reads the transfers of a range, without the faucet's deposits. */
-export async function readTraffic(db: Database, now: Date, range: Range = '24h'): Promise<Traffic> {
+/** When the parts of a range begin, oldest first. */
+export function startsOf(range: Range, now: Date): [Date, ...Date[]] {
   const { parts, seconds } = RANGES[range]
   const current = Math.floor(now.getTime() / 1000 / seconds)
-  const starts = Array.from(
-    { length: parts },
-    (_, position) => new Date((current - parts + 1 + position) * seconds * 1000),
-  )
-  const [since = now] = starts
+  const start = (back: number) => new Date((current - back) * seconds * 1000)
+  return [start(parts - 1), ...Array.from({ length: parts - 1 }, (_, position) => start(parts - 2 - position))]
+}
+
+/** Reads the transfers of a range, without the faucet's deposits. */
+export async function readTraffic(db: Database, now: Date, range: Range = '24h'): Promise<Traffic> {
+  const starts = startsOf(range, now)
+  const [since] = starts
   const keyLength = range === '24h' ? 13 : 10
   const { hour, status, below } = settlementCounts
   const part = sql<string>`left(${hour}, ${sql.raw(String(keyLength))})`

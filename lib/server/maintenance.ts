@@ -3,13 +3,13 @@ import { chores } from '#drizzle/schema/chores.ts'
 import { ingest, ROUND_MS } from '#lib/archive/ingest.ts'
 import { hasClosed } from '#lib/archive/source.ts'
 import { purgeUsedChallenges } from '#lib/auth/sep10/claim.ts'
+import { moveWindows } from '#lib/dashboard/windows.ts'
 import { analyzeGrownTables } from '#lib/db/statistics.ts'
 import { sweepRegistrations } from '#lib/directory/contractors/activation.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
 import { endOverdueLines } from '#lib/relay/chores.ts'
 import { compareSequences } from '#lib/relay/sequence.ts'
 import { adoptTransfers } from '#lib/transfers/adoption.ts'
-import { expireCounts } from '#lib/transfers/counts.ts'
 import { eraseOldEnvelopes } from '#lib/transfers/erasure.ts'
 import { purgeRefusals } from '#lib/transfers/refusals.ts'
 import { directoryContext, type Service } from './services.ts'
@@ -31,7 +31,7 @@ const CHORES = {
     token ? await endOverdueLines({ database, token, now, hasClosed: (ledger) => hasClosed(network, ledger) }) : 0,
   challenges: async ({ database, now }) => await purgeUsedChallenges(await database(), now()),
   counts: async ({ database, now }) =>
-    (await purgeRefusals(await database(), now())) + (await expireCounts(await database(), now())),
+    (await purgeRefusals(await database(), now())) + (await moveWindows(await database(), now())),
   tables: async ({ database }) => (await analyzeGrownTables(await database())).length,
   archive: async ({ archive }) => (archive ? await ingest(archive, { maxMs: ROUND_MS }) : 0),
 } satisfies Record<string, (service: Service) => Promise<number>>

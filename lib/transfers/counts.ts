@@ -1,5 +1,4 @@
-import { and, inArray, isNull, lt, ne, not, type SQL, sql } from 'drizzle-orm'
-import { settlementCounts } from '#drizzle/schema/counts.ts'
+import { and, inArray, isNull, ne, not, type SQL, sql } from 'drizzle-orm'
 import { type Transfer, type TransferKind, transfers } from '#drizzle/schema/transfers.ts'
 import type { Database } from '#lib/db/connection.ts'
 
@@ -27,42 +26,31 @@ export const isCounted = and(ne(transfers.kind, 'deposit'), not(isOwnCall)) as S
 const isOfUser = ({ status, kind, sponsor }: Settled) =>
   status !== 'open' && kind !== 'deposit' && (sponsor !== null || !CHANNEL_CALLS.includes(kind))
 
-type Settled = Pick<Transfer, 'kind' | 'status' | 'sponsor' | 'feeCharged' | 'createdAt' | 'settledAt'>
+type Settled = Pick<Transfer, 'kind' | 'status' | 'sponsor' | 'feeCharged' | 'createdAt' | 'settledAt'> &
+  Pick<Transfer, 'organisation' | 'lineJob'>
 
 /**
- * Counts transfers in the SQL transaction that ends them. Call it last: the rows of the counts are locked after all
- * others, and the hour's before the sum of all hours.
+ * Counts transfers in the SQL transaction that ends them: by hour and over all hours, and for their organisation
+ * (functions.sql). Call it last: these rows are locked after all others, always in the same order.
  */
 export async function countSettled(tx: Database, ...settled: readonly Settled[]): Promise<void> {
-  const counted = settled.filter(isOfUser).map(countsOf)
-  for (const same of Map.groupBy(counted, ({ key }) => key).values()) {
-    const [{ hour, status, sponsor, below }] = same as [(typeof counted)[number]]
+  const counted = settled.filter(isOfUser).map(keyAndSums)
+  for (const same of Map.groupBy(counted, ({ key }) => key.join()).values()) {
+    const key = same.flatMap((one, index) => (index === 0 ? one.key : []))
     const milliseconds = same.reduce((sum, one) => sum + one.milliseconds, 0)
     const fees = same.reduce((sum, one) => sum + one.fees, 0n)
-    const row = (of: string) =>
-      sql`(${of}, ${status}, ${sponsor}, ${below}, ${same.length}, ${milliseconds}, ${String(fees)})`
-    await tx.execute(sql`INSERT INTO ${settlementCounts} AS counts VALUES ${row(hour)}, ${row(EVER)}
-        ON CONFLICT (hour, status, sponsor, below) DO UPDATE SET count = counts.count + excluded.count,
-          milliseconds = counts.milliseconds + excluded.milliseconds, fees = counts.fees + excluded.fees`)
+    const values = [...key, same.length, milliseconds, String(fees)].map((value) => sql`${value}`)
+    await tx.execute(sql`SELECT count_settled(${sql.join(values, sql`, `)})`)
   }
 }
 
 /** Represents the bucket of the times above the last bound. */
 const LONGER = 2 ** 31 - 1
 
-function countsOf({ status, sponsor, feeCharged, createdAt, settledAt }: Settled) {
+function keyAndSums({ createdAt, settledAt, status, sponsor, organisation, lineJob, feeCharged }: Settled) {
   // The clocks of two hosts may differ by more than a transfer took.
   const milliseconds = Math.max(0, Number(settledAt) - createdAt.getTime())
   const bound = SECONDS.find((seconds) => milliseconds < seconds * 1000)
-  const of = { hour: hourOf(createdAt), status, sponsor: sponsor ?? '', below: bound ? bound * 1000 : LONGER }
-  return { ...of, milliseconds, fees: feeCharged ?? 0n, key: Object.values(of).join() }
-}
-
-/** How long the counts of an hour are kept (days): the longest chart shows 30 days. */
-const KEPT_DAYS = 32
-
-/** Deletes the counts of old hours. Resolves to how many rows it deleted. */
-export async function expireCounts(db: Database, now: Date): Promise<number> {
-  const isOld = lt(settlementCounts.hour, hourOf(new Date(now.getTime() - KEPT_DAYS * 86_400_000)))
-  return (await db.delete(settlementCounts).where(isOld).returning({ hour: settlementCounts.hour })).length
+  const key = [hourOf(createdAt), status, sponsor ?? '', bound ? bound * 1000 : LONGER, organisation, lineJob]
+  return { key, milliseconds, fees: feeCharged ?? 0n }
 }

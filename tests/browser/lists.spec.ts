@@ -25,7 +25,7 @@ test('exports exactly the records that a list shows, with its filters', async ({
     contractor,
     `${contractor}&view=refused`,
     '/contractors?status=ready&to=2000-01-01',
-    '/organisations',
+    '/organisations?sort=30d',
     '/jobs?status=completed',
     '/audit?action=batch.failed',
   ]) {
@@ -48,6 +48,18 @@ test('sorts the seeded audit log by time', async ({ page }) => {
     .evaluateAll((all) => all.map((one) => Date.parse(one.getAttribute('datetime') ?? '')))
   expect(times.length).toBeGreaterThan(20)
   expect(times).toEqual(times.toSorted((one, other) => other - one))
+})
+
+test('shows which organisation costs most, in a list and in its file', async ({ page }) => {
+  await visit(page, program, '/organisations')
+  await page.getByRole('link', { name: 'Highest fees, 30 days' }).click()
+  await page.waitForURL('**/organisations?sort=30d')
+  const rows = await page.getByRole('row').filter({ hasText: 'XLM' }).allInnerTexts()
+  const fees = rows.map((row) => Number(/([\d.]+) XLM\s+\d+ transfers(\s+\d+ failed)?\s+[^X]*$/.exec(row)?.[1]))
+  expect(fees).toHaveLength(3)
+  expect(fees).toEqual(fees.toSorted((one, other) => other - one))
+  const file = await (await page.request.get(`${program.base}/organisations.csv`)).text()
+  for (const fee of fees) expect(file).toContain(`,${fee}`)
 })
 
 /** The visible texts that end in an ellipsis, and figures separated from their unit. */

@@ -4,6 +4,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { batchRow, insertRows, jobRow, organisationRow } from '#lib/cli/seed/rows.ts'
 import { findBatchRun } from '#lib/dashboard/batch-run.ts'
 import { listMovingBatches } from '#lib/dashboard/batches.ts'
+import { PAGE_SIZE, readList } from '#lib/dashboard/list.ts'
+import { ORGANISATIONS } from '#lib/dashboard/organisations.ts'
 import { readPulse } from '#lib/dashboard/pulse.ts'
 import { searchRecords } from '#lib/dashboard/search.ts'
 import { MAX_COUNTED } from '#lib/db/count.ts'
@@ -45,6 +47,10 @@ beforeAll(async () => {
   await db.execute(sql`INSERT INTO audit_log (at, actor_kind, actor_sub, action, subject_id, request_id, detail)
     SELECT now(), 'ledger', ${account(9)}, 'transfer.sponsored', 'h' || n, ${REQUEST}, jsonb_build_object('transfer', md5('t' || n)::uuid)
     FROM ${every}`)
+  await db.execute(sql`INSERT INTO organisations (name) SELECT 'o' || n FROM ${every}`)
+  await db.execute(
+    sql`UPDATE organisation_costs SET day_fees = sequence * 7919 % 1000, month_fees = sequence * 7907 % 10007`,
+  )
   await database.pool.query('VACUUM ANALYZE')
 })
 afterAll(() => database?.close())
@@ -56,14 +62,18 @@ interface Plan {
   Plans?: Plan[]
 }
 
-/** The most rows that a step of a query that `work` sends reads, and the most that a query returns. */
-async function costOf(work: () => Promise<unknown>): Promise<{ read: number; returned: number }> {
+/**
+ * The most rows that a step of a query that `work` sends reads, and the most that a query returns.
+ * @param part of the queries that count
+ */
+async function costOf(work: () => Promise<unknown>, part = ''): Promise<{ read: number; returned: number }> {
   const [read, returned]: [number[], number[]] = [[], []]
   const visit = (plan: Plan) => {
     read.push((plan['Actual Rows'] + (plan['Rows Removed by Filter'] ?? 0)) * plan['Actual Loops'])
     plan.Plans?.forEach(visit)
   }
   for (const { query, params } of await database.capture(work)) {
+    if (!query.includes(part)) continue
     const { rows } = await database.pool.query(`EXPLAIN (ANALYZE, FORMAT JSON) ${query}`, params)
     const { Plan: plan } = rows[0]['QUERY PLAN'][0] as { Plan: Plan }
     visit(plan)
@@ -88,4 +98,19 @@ test('reads the state of a run per channel, not per line', async () => {
 test('a search reads the last entries of a request id that was used for many transfers', async () => {
   expect((await costOf(() => searchRecords(database.db, REQUEST))).read).toBeLessThan(100)
   expect(await searchRecords(database.db, REQUEST)).toMatchObject({ hits: { length: 20 }, hasMore: true })
+})
+
+test.each(['24h', '30d'] as const)('organisations sorted by their fees of %s are read from an index', async (sort) => {
+  const read = (page: { after?: string | undefined }, from = '') =>
+    readList(ORGANISATIONS, { db: database.db, now: NOW }, { sort, from, to: '' }, page)
+  const { rows, next } = await read({})
+  expect(rows.map(({ costs }) => costs[sort].fees)).toEqual(
+    rows.map(({ costs }) => costs[sort].fees).toSorted((one, other) => Number(other - one)),
+  )
+  const costOfPage = async (...of: Parameters<typeof read>) =>
+    (await costOf(() => read(...of), 'organisation_costs')).read
+  expect(await costOfPage({})).toBe(PAGE_SIZE + 1)
+  expect(await costOfPage({ after: next })).toBeLessThan(3 * PAGE_SIZE)
+  // None of the organisations with the highest fees was founded on these days.
+  expect(await costOfPage({}, '2100-01-01')).toBeLessThanOrEqual(MAX_COUNTED)
 })

@@ -33,6 +33,8 @@ export const PAGES = [
   '/batches/{batch}',
   ...['', '?status=paid', '?status=ready', '?status=failed'].map((query) => `/batches/{largeBatch}${query}`),
   '/contractors/{contractor}',
+  '/organisations?sort=24h',
+  '/organisations?sort=30d',
   '/organisations/{organisation}',
   '/organisations/{largeOrganisation}',
   '/jobs/{job}',

@@ -20,6 +20,8 @@ export interface Reads {
 /** The tables that grow with the number of payouts. */
 const GROWING = new Set([
   'organisations',
+  'organisation_hours',
+  'organisation_costs',
   'identities',
   'contractors',
   'batches',

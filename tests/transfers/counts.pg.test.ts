@@ -1,11 +1,12 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import { insertRows, transferRow } from '#lib/cli/seed/rows.ts'
+import { insertRows, organisationRow, transferRow } from '#lib/cli/seed/rows.ts'
 import { storedFamilies } from '#lib/dashboard/stored-metrics.ts'
+import { moveWindows } from '#lib/dashboard/windows.ts'
 import type { Database } from '#lib/db/connection.ts'
 import type { SignedTransaction } from '#lib/stellar/node/envelope.ts'
-import { expireCounts } from '#lib/transfers/counts.ts'
 import { noteRefusal } from '#lib/transfers/refusals.ts'
 import { cloneDatabase, type TestDatabase } from '../support/database.ts'
+import { findDiscrepancies } from './quota-ledger.ts'
 
 const NOW = new Date('2026-11-20T12:30:00Z')
 
@@ -16,7 +17,7 @@ beforeAll(async () => {
   db = await database.store.database()
 })
 afterAll(() => database?.drop())
-beforeEach(() => db.execute('TRUNCATE transfers, settlement_counts CASCADE'))
+beforeEach(() => db.execute('TRUNCATE transfers, settlement_counts, organisation_hours CASCADE'))
 
 /** Records and settles a transfer that took this many seconds. */
 async function settle(seconds: number): Promise<void> {
@@ -62,8 +63,25 @@ test('keeps the hours of the longest chart', async () => {
   await settle(5)
   const hours = async () => (await db.query.settlementCounts.findMany()).map(({ hour }) => hour)
   expect(await hours()).toEqual(['2026-11-20T12', 'ever'])
-  await expireCounts(db, new Date('2026-12-22T12:30:00Z'))
+  await moveWindows(db, new Date('2026-12-22T12:30:00Z'))
   expect(await hours()).toHaveLength(2)
-  await expireCounts(db, new Date('2026-12-22T13:30:00Z'))
+  await moveWindows(db, new Date('2026-12-22T13:30:00Z'))
   expect(await hours()).toEqual(['ever'])
+})
+
+test('keeps the sums of an organisation equal to its hours while transfers of a leaving hour are settled', async () => {
+  const organisation = organisationRow()
+  await insertRows(db, { organisations: [organisation] })
+  const fields = { status: 'succeeded', feeCharged: 7n, organisation: organisation.id } as const
+  const hours = [...Array(40).keys()].map((hour) => new Date(NOW.getTime() - hour * 3_600_000))
+  const settleAll = () =>
+    Promise.all(hours.map((createdAt) => insertRows(db, { transfers: [transferRow({ ...fields, createdAt })] })))
+  await settleAll()
+  await Promise.all([settleAll(), ...hours.map(() => moveWindows(db, NOW))])
+  expect(await findDiscrepancies(db)).toEqual([])
+  await moveWindows(db, NOW)
+  expect(await findDiscrepancies(db)).toEqual([])
+  expect(await db.query.organisationCosts.findMany()).toMatchObject([
+    { dayTransfers: 48, dayFees: 336n, monthTransfers: 80 },
+  ])
 })

@@ -45,6 +45,8 @@ export async function findDiscrepancies(db: Database): Promise<unknown[]> {
       SELECT sponsor, sum(bid) AS held FROM transfers WHERE status = 'open' AND sponsor IS NOT NULL GROUP BY sponsor
     ), settled AS (
       SELECT to_char(created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24') AS hour, status, coalesce(sponsor, '') AS sponsor,
+        coalesce(organisation, (SELECT organisation FROM relay_jobs JOIN identities ON (kind, sub) = (user_kind, user_sub)
+          WHERE relay_jobs.id = line_job)) AS payer,
         greatest(0, extract(epoch FROM settled_at - created_at) * 1000)::bigint AS milliseconds, coalesce(fee_charged, 0) AS fees
       FROM transfers WHERE status <> 'open' AND kind <> 'deposit' AND (sponsor IS NOT NULL OR kind NOT IN ('register', 'merge'))
     ), settlements AS (
@@ -53,6 +55,16 @@ export async function findDiscrepancies(db: Database): Promise<unknown[]> {
     ), counts AS (
       SELECT hour, status, sponsor, (sum(count), sum(milliseconds), sum(fees))::text AS counted
       FROM settlement_counts GROUP BY hour, status, sponsor
+    ), costs AS (
+      SELECT payer AS organisation, hour, (count(*), count(*) FILTER (WHERE status <> 'succeeded'), sum(fees))::text AS counted
+      FROM settled JOIN organisations ON organisations.id = payer GROUP BY payer, hour
+    ), hours AS (
+      SELECT organisation, hour, (transfers::bigint, failed::bigint, fees::numeric)::text AS counted
+      FROM organisation_hours JOIN organisations ON organisations.id = organisation
+    ), windows AS (
+      SELECT organisation, (sum(transfers) FILTER (WHERE is_recent), sum(failed) FILTER (WHERE is_recent),
+        sum(fees) FILTER (WHERE is_recent), sum(transfers), sum(failed), sum(fees))::text AS counted
+      FROM organisation_hours GROUP BY organisation
     )
     SELECT account, day FROM sums FULL JOIN quotas USING (account, day)
     WHERE coalesce(sums.held, 0) <> coalesce(quotas.held, 0) OR coalesce(sums.used, 0) <> coalesce(quotas.used, 0)
@@ -60,7 +72,12 @@ export async function findDiscrepancies(db: Database): Promise<unknown[]> {
     UNION ALL SELECT sponsor, 'float' FROM open_bids FULL JOIN sponsor_floats USING (sponsor)
     WHERE coalesce(open_bids.held, 0) <> coalesce(sponsor_floats.held, 0)
     UNION ALL SELECT hour, status || ' ' || sponsor FROM settlements FULL JOIN counts USING (hour, status, sponsor)
-    WHERE settlements.counted IS DISTINCT FROM counts.counted`)
+    WHERE settlements.counted IS DISTINCT FROM counts.counted
+    UNION ALL SELECT organisation::text, hour FROM costs FULL JOIN hours USING (organisation, hour)
+    WHERE costs.counted IS DISTINCT FROM hours.counted
+    UNION ALL SELECT organisation::text, 'windows' FROM organisation_costs LEFT JOIN windows USING (organisation)
+    WHERE coalesce(windows.counted, '(0,0,0,0,0,0)') IS DISTINCT FROM
+      (day_transfers, day_failed, day_fees, month_transfers, month_failed, month_fees)::text`)
   return (result as { rows: unknown[] }).rows
 }
 
@@ -71,5 +88,7 @@ export async function chargeQuota(db: Database, account: string, count: number):
 
 /** Leaves no transfer and no quota behind. */
 export async function clear(db: Database): Promise<void> {
-  await db.execute(sql`TRUNCATE transfers, envelopes, quotas, sponsor_floats, settlement_counts`)
+  await db.execute(sql`TRUNCATE transfers, envelopes, quotas, sponsor_floats, settlement_counts, organisation_hours`)
+  await db.execute(sql`UPDATE organisation_costs SET day_transfers = 0, day_failed = 0, day_fees = 0, month_transfers = 0,
+    month_failed = 0, month_fees = 0`)
 }

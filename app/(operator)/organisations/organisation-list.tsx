@@ -1,9 +1,32 @@
 import { ORGANISATIONS, type OrganisationLine } from '#lib/dashboard/organisations.ts'
+import type { Range } from '#lib/dashboard/traffic.ts'
+import { formatUnits } from '#lib/text/money.ts'
 import { fileColumn, linkColumn, timeColumn } from '../columns.tsx'
-import type { ListDisplay } from '../list-display.ts'
+import { BY_TIME, type ListDisplay } from '../list-display.ts'
 import { OrganisationLink, User } from '../record-links.tsx'
 import { Sign } from '../status.tsx'
+import type { Column } from '../table.tsx'
 import { Count } from './count.tsx'
+import { describeFees } from './fees.tsx'
+
+/** The words of the ranges, in a heading and in a file. */
+const WORDS = { '24h': ['24 h', '24 hours'], '30d': ['30 days', '30 days'] } as const
+
+const costColumns = (range: Range): Column<OrganisationLine>[] => {
+  const [short, long] = WORDS[range]
+  return [
+    fileColumn(`Transfers, ${long}`, ({ costs }) => costs[range].transfers),
+    fileColumn(`Failed, ${long}`, ({ costs }) => costs[range].failed),
+    fileColumn(`Fees of ${long}, XLM`, ({ costs }) => formatUnits(costs[range].fees)),
+    {
+      head: `Fees, ${short}`,
+      from: 'md',
+      isRepeated: true,
+      isNumber: true,
+      cell: ({ costs }) => describeFees(costs[range], 4),
+    },
+  ]
+}
 
 /** All organisations with the numbers of their records. */
 export const ORGANISATION_LIST: ListDisplay<typeof ORGANISATIONS.filters, OrganisationLine> = {
@@ -12,6 +35,7 @@ export const ORGANISATION_LIST: ListDisplay<typeof ORGANISATIONS.filters, Organi
   here: '/organisations',
   title: 'Organisations',
   nouns: ['organisation', 'organisations'],
+  sorts: [...BY_TIME, ['24h', 'Highest fees, 24 h'], ['30d', 'Highest fees, 30 days']],
   columns: [
     {
       ...linkColumn('Organisation', OrganisationLink, (organisation) => organisation),
@@ -20,7 +44,7 @@ export const ORGANISATION_LIST: ListDisplay<typeof ORGANISATIONS.filters, Organi
     },
     {
       head: 'Users',
-      from: 'md',
+      from: 'xl',
       isRepeated: true,
       cell: ({ users }, { network }) =>
         users.length === 0
@@ -66,6 +90,7 @@ export const ORGANISATION_LIST: ListDisplay<typeof ORGANISATIONS.filters, Organi
       value: ({ started }) => started,
     },
     fileColumn('Stalled', ({ stalled }) => stalled),
+    ...(['24h', '30d'] as const).flatMap((range) => costColumns(range)),
     timeColumn('Last paid', ({ lastPaidAt }) => lastPaidAt, { from: 'xl', isRepeated: true, none: 'Never' }),
     timeColumn('Created', ({ createdAt }) => createdAt, { from: 'xl', isRepeated: true }),
     fileColumn('Organisation id', ({ id }) => id),

@@ -11,6 +11,7 @@ import { RecordView } from '../../record-view.tsx'
 import { requireOperator } from '../../require-operator.ts'
 import { Sign } from '../../status.tsx'
 import { Count } from '../count.tsx'
+import { describeFees } from '../fees.tsx'
 
 export const metadata: Metadata = { title: 'An organisation' }
 
@@ -38,7 +39,7 @@ export default async function OrganisationPage({ params }: PageProps<'/organisat
 }
 
 function factsOf(organisation: OrganisationLine, network: string, now: Date): Fact[] {
-  const { id, users, contractors, batches, started, stalled, lastPaidAt, createdAt } = organisation
+  const { id, users, contractors, batches, started, stalled, costs, lastPaidAt, createdAt } = organisation
   return [
     [
       'Users',
@@ -64,6 +65,8 @@ function factsOf(organisation: OrganisationLine, network: string, now: Date): Fa
       </span>,
     ],
     ['Payments', <PaymentLinks key={id} of={{ organisation: id }} />],
+    ['Fees, 24 hours', describeFees(costs['24h'])],
+    ['Fees, 30 days', describeFees(costs['30d'])],
     ['Last paid', lastPaidAt ? <Moment key={id} at={lastPaidAt} now={now} /> : 'Never'],
     ['Founded', <Moment key={id} at={createdAt} now={now} />],
     ['Organisation id', <code key={id}>{id}</code>],
