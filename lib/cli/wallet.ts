@@ -9,10 +9,9 @@ import { readBatch } from '#lib/sdk/payees.ts'
 import { PayrollError } from '#lib/sdk/payroll-client.ts'
 import { RunError } from '#lib/sdk/run-error.ts'
 import { sponsorCall } from '#lib/sdk/sponsored-call.ts'
-import { ledgerOf } from '#lib/stellar/events.ts'
 import { reachLedger } from '#lib/stellar/ledger-error.ts'
 import { formatUnits, parseUnits } from '#lib/text/money.ts'
-import { syncBalance } from '#lib/wallet/balance.ts'
+import { ledgerOfBalance, syncBalance } from '#lib/wallet/balance.ts'
 import { buildMerge, buildTransfer, buildWithdraw } from '#lib/wallet/calls.ts'
 import { type Holder, openHolder } from '#lib/wallet/keys.ts'
 import { MAX_RESOURCE_FEE, type SubmitCall } from '#lib/wallet/transaction.ts'
@@ -177,9 +176,9 @@ function spending(
   const signer = signerOf(given)
   return proving(given, async (network) => {
     const holder = openHolder(signer, network.token)
-    const { spendable: opening, cursor } = await syncBalance(network, holder)
-    const payment = { to: need(given, 'to'), amount: parseUnits(need(given, 'amount')), opening }
-    return await command(network, holder, payment, ledgerOf(cursor))
+    const balance = await syncBalance(network, holder)
+    const payment = { to: need(given, 'to'), amount: parseUnits(need(given, 'amount')), opening: balance.spendable }
+    return await command(network, holder, payment, ledgerOfBalance(balance))
   })
 }
 

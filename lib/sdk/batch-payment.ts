@@ -1,5 +1,4 @@
-import { ledgerOf } from '#lib/stellar/events.ts'
-import { syncBalance } from '#lib/wallet/balance.ts'
+import { ledgerOfBalance, syncBalance } from '#lib/wallet/balance.ts'
 import { buildMerge, proveTransferAhead, signSpending } from '#lib/wallet/calls.ts'
 import type { Opening } from '#lib/wallet/commitment.ts'
 import { encryptForSelf } from '#lib/wallet/own-amount.ts'
@@ -76,7 +75,7 @@ async function payUnpaid(request: BatchRequest): Promise<Attempt> {
   const source = await patient(() => readSource(deployment, holder.signer, {}))
   const balance = await patient(() => syncBalance(deployment, holder))
   const before = await patient(async () =>
-    findPaidBefore(request, countedOf(request, await read()), ledgerOf(balance.cursor)),
+    findPaidBefore(request, countedOf(request, await read()), ledgerOfBalance(balance)),
   )
   const checked = async () => {
     const state = await read()

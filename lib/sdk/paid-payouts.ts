@@ -1,5 +1,4 @@
-import { ledgerUnreachable } from '#lib/stellar/ledger-error.ts'
-import { WalletError } from '#lib/wallet/wallet-error.ts'
+import { LedgerError, WalletError } from '#lib/wallet/wallet-error.ts'
 import type { BatchRequest } from './batch-request.ts'
 import { type OwnPayment, type OwnPayments, readOwnPayments } from './own-payments.ts'
 import type { BatchState } from './payees.ts'
@@ -148,7 +147,12 @@ export async function findPaidBefore(
   const { deployment, holder, batch, payees, notes, assumesUnpaid, say } = request
   requireNoted(request, payouts)
   const history = await readOwnPayments(deployment, holder)
-  if (history.through < throughLedger) throw ledgerUnreachable()
+  if (history.through < throughLedger) {
+    throw new LedgerError(
+      'unavailable',
+      `the RPC ends with ledger ${history.through}, before ledger ${throughLedger} of the balance`,
+    )
+  }
   const since = notes
     .payouts()
     .map(({ at }) => at)

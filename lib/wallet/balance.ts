@@ -1,3 +1,4 @@
+import { ledgerOf } from '#lib/stellar/events.ts'
 import { readConfidentialAccount } from './account.ts'
 import { addOpenings, NOTHING, type Opening, opens } from './commitment.ts'
 import { decryptAllowance, decryptBalance, decryptTransfer } from './decryption.ts'
@@ -18,6 +19,9 @@ export interface Balance {
 export interface SyncedBalance extends Balance {
   cursor: string
 }
+
+/** The ledger that a balance was read through. */
+export const ledgerOfBalance = ({ cursor }: Pick<SyncedBalance, 'cursor'>): number => ledgerOf(cursor)
 
 /** The balance of a freshly registered account. */
 export const EMPTY: Balance = { spendable: NOTHING, receiving: NOTHING }

@@ -216,7 +216,7 @@ test('pays nothing again although one node of the RPC does not show the payment 
   expect((await receivedBy()).map((received, index) => received - (before[index] ?? 0n))).toEqual(AMOUNTS)
 })
 
-test('asks what payments were for that a device without their notes finds, whatever else it has noted', async () => {
+test('asks what payments were for that a device without their notes finds, with notes of other batches', async () => {
   const payroll = await prepare()
   const before = await receivedBy()
   expect(await payBatch(await requestOf(payroll))).toEqual(ALL)
