@@ -1,7 +1,7 @@
 import { resource } from '#lib/api/resource.ts'
 import { csvStream } from '#lib/dashboard/csv.ts'
 import { type FilterChecks, readFilters, type UnknownFilter } from '#lib/dashboard/filters.ts'
-import { readFile } from '#lib/dashboard/list.ts'
+import { readWholeList } from '#lib/dashboard/list.ts'
 import { readOnly } from '#lib/db/read-only.ts'
 import { Refusal } from '#lib/refusal/refusal.ts'
 import { type ListDisplay, listContext } from './list-display.ts'
@@ -24,7 +24,7 @@ export function csvFile<Checks extends FilterChecks, Row, Shown extends Row>(lis
         if (unknown.length > 0)
           throw new Refusal('filter-unknown', `unknown filter: ${unknown.map(wordsOf).join(', ')}`)
         const context = listContext(readOnly(await service.database()), service)
-        const file = write(columns, await readFile(records, context, filters), context.now)
+        const file = write(columns, await readWholeList(records, context, filters), context.now)
         return new Response(csvStream(file.head, file.parts), {
           headers: {
             'Content-Type': 'text/csv; charset=utf-8',

@@ -132,7 +132,7 @@ export async function readList<Checks extends FilterChecks, Row>(
 }
 
 /** Reads all records of a list, newest first, in chunks of at most `size`. */
-export async function readFile<Checks extends FilterChecks, Row>(
+export async function readWholeList<Checks extends FilterChecks, Row>(
   { match }: RecordList<Checks, Row>,
   context: ListContext,
   filters: Filters<Checks>,

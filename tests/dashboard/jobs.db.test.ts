@@ -13,7 +13,7 @@ import {
 import { readFilters } from '#lib/dashboard/filters.ts'
 import { findJob, JOBS, listItems } from '#lib/dashboard/jobs.ts'
 import type { LineState } from '#lib/dashboard/line-state.ts'
-import { readFile, readList } from '#lib/dashboard/list.ts'
+import { readList, readWholeList } from '#lib/dashboard/list.ts'
 import type { Database } from '#lib/db/connection.ts'
 import type { Line } from '#lib/transfers/line.ts'
 import { cloneDatabase } from '../support/database.ts'
@@ -66,7 +66,7 @@ async function find(query: Record<string, string>): Promise<string[]> {
   const context = { db, now: new Date() }
   const { rows, total } = await readList(JOBS, context, filters, {})
   const exported: string[] = []
-  for await (const part of await readFile(JOBS, context, filters)) exported.push(...part.map(({ id }) => id))
+  for await (const part of await readWholeList(JOBS, context, filters)) exported.push(...part.map(({ id }) => id))
   expect([rows.length, exported]).toEqual([total, rows.map(({ id }) => id)])
   return rows.map(({ id }) => id).sort()
 }

@@ -20,7 +20,7 @@ import { CONTRACTORS } from '#lib/dashboard/contractors.ts'
 import { explainTransfer } from '#lib/dashboard/explanation.ts'
 import { type FilterChecks, readFilters } from '#lib/dashboard/filters.ts'
 import { JOBS } from '#lib/dashboard/jobs.ts'
-import { type List, PAGE_SIZE, type RecordList, readFile, readList } from '#lib/dashboard/list.ts'
+import { type List, PAGE_SIZE, type RecordList, readList, readWholeList } from '#lib/dashboard/list.ts'
 import { ORGANISATIONS } from '#lib/dashboard/organisations.ts'
 import { PAYOUTS } from '#lib/dashboard/payouts.ts'
 import { REFUSALS, TRANSFERS } from '#lib/dashboard/transfers.ts'
@@ -168,7 +168,7 @@ type Given = Record<string, string>
 const openList = <Checks extends FilterChecks, Row>(list: RecordList<Checks, Row>) => ({
   page: ({ faucet, ...query }: Given = {}) =>
     readList(list, { db, now: NOW, faucet }, filtersOf(list.filters, query), query),
-  file: (query: Given, size: number) => readFile(list, { db, now: NOW }, filtersOf(list.filters, query), size),
+  file: (query: Given, size: number) => readWholeList(list, { db, now: NOW }, filtersOf(list.filters, query), size),
 })
 const batches = openList(BATCHES)
 const contractors = openList(CONTRACTORS)

@@ -5,7 +5,7 @@ import { afterAll, afterEach, beforeAll, expect, onTestFinished, test, vi } from
 import { batchRow, contractorRow, insertRows, organisationRow, payoutRow } from '#lib/cli/seed/rows.ts'
 import { csvStream } from '#lib/dashboard/csv.ts'
 import { readFilters } from '#lib/dashboard/filters.ts'
-import { readFile } from '#lib/dashboard/list.ts'
+import { readWholeList } from '#lib/dashboard/list.ts'
 import { PAYOUTS } from '#lib/dashboard/payouts.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { readOnly } from '#lib/db/read-only.ts'
@@ -99,7 +99,7 @@ test('does not read the next part of a file whose client has left', async () => 
   const written: string[] = []
   const left = Promise.withResolvers<void>()
   async function* parts() {
-    for await (const rows of await readFile(PAYOUTS, { db: readOnly(db), now: new Date() }, filters, 1)) {
+    for await (const rows of await readWholeList(PAYOUTS, { db: readOnly(db), now: new Date() }, filters, 1)) {
       written.push(...rows.map(({ id }) => id))
       yield rows.map(({ id }) => [id])
       await left.promise
