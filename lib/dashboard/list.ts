@@ -70,7 +70,7 @@ export interface ListContext {
 }
 
 /** The records of a list that match its filters. */
-export interface Matches<Row> extends Source<Row> {
+interface Matches<Row> extends Source<Row> {
   /** Counts those of every tab; all of them under '', unless that is the sum. */
   count: () => Promise<Map<string, number>>
 }

@@ -30,7 +30,7 @@ export const TRANSFER_FILTERS = {
   sort: isOneOf(['oldest', 'fee']),
 }
 
-export type TransferFilters = Filters<typeof TRANSFER_FILTERS>
+type TransferFilters = Filters<typeof TRANSFER_FILTERS>
 
 /** Filters, with the condition for the transfers of their batch. */
 export interface ResolvedFilters extends TransferFilters {
