@@ -40,22 +40,15 @@ export const ORGANISATION_LIST: ListDisplay<typeof ORGANISATIONS.filters, Organi
     {
       ...linkColumn('Organisation', OrganisationLink, (organisation) => organisation),
       isName: true,
+      beneath: ({ users }, { network }) =>
+        users.map((user) => (
+          <p key={user.sub} className="text-xs text-soft [overflow-wrap:anywhere]">
+            <User {...user} network={network} />
+          </p>
+        )),
       value: ({ name }) => name,
     },
-    {
-      head: 'Users',
-      from: 'xl',
-      isRepeated: true,
-      cell: ({ users }, { network }) =>
-        users.length === 0
-          ? '–'
-          : users.map((user) => (
-              <span key={user.sub} className="block [overflow-wrap:anywhere]">
-                <User {...user} network={network} />
-              </span>
-            )),
-      value: ({ users }) => users.map(({ email, sub }) => email ?? sub).join(', '),
-    },
+    fileColumn('Users', ({ users }) => users.map(({ email, sub }) => email ?? sub).join(', ')),
     {
       head: 'Contractors',
       from: 'sm',
@@ -79,12 +72,12 @@ export const ORGANISATION_LIST: ListDisplay<typeof ORGANISATIONS.filters, Organi
       isNumber: true,
       cell: ({ id, started, stalled }) => (
         <>
+          <Count id={id} count={started} path="/batches" status="started" />
           {stalled > 0 && (
-            <span className="mr-3 text-xs">
+            <span className="block text-xs">
               <Sign tone="late">{stalled} stalled</Sign>
             </span>
           )}
-          <Count id={id} count={started} path="/batches" status="started" />
         </>
       ),
       value: ({ started }) => started,
