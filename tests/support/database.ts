@@ -31,7 +31,7 @@ export async function cloneDatabase(): Promise<TestDatabase> {
 
 /**
  * A migrated database on a separate PostgreSQL server: for tests of work that waits for all older transactions of the
- * server, such as roll-ups and new indexes.
+ * server, such as new indexes.
  */
 export async function startDatabase(): Promise<TestDatabase> {
   const { url, remove } = await startPostgres()
