@@ -78,7 +78,8 @@ export async function submitEnvelope(
   const firstSentAt = sql`coalesce(${envelopes.firstSentAt}, ${at.toISOString()}::timestamptz)`
   const [claimed] = await db
     .update(envelopes)
-    .set({ sentLedger: ledger, lastSentAt: at, firstSentAt })
+    // Until its response, this submission is neither refused nor a repeated refusal.
+    .set({ sentLedger: ledger, lastSentAt: at, firstSentAt, resultCode: null })
     .where(and(isIt, isDue, inArray(envelopes.transfer, open)))
     .returning({ signed: envelopes.signed })
   if (!claimed?.signed) return 'submitted'

@@ -337,6 +337,20 @@ describe('finds the outcome after the RPC or the key has changed', () => {
     expect(await now()).toMatchObject({ status: 'completed', payouts: [{ status: 'paid', txHash: answer.body.hash }] })
   })
 
+  test('does not take a wrong txBAD_SEQ for repeated while the next submission has no response yet', async () => {
+    const { post } = await prepare()
+    let sends = 0
+    service.ledger.proxy.rule(async ({ method }): Promise<Fault> => {
+      if (method !== 'sendTransaction') return 'pass'
+      sends += 1
+      if (sends === 1) return { answer: refusal('txBadSeq') }
+      // The second submission takes several ledgers, and many rounds look at the transfer.
+      if (sends === 2) await pause(2_000)
+      return 'pass'
+    })
+    expect((await post()).status).toBe(200)
+  })
+
   test('settles open transfers without SPONSOR_SEED, and responds to requests for them', async () => {
     const { hash, signedXdr } = await prepareTransfer(service, address)
     await service.running.tracker.stop()
