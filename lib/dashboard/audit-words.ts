@@ -124,7 +124,7 @@ const DETAILS: Record<Exclude<SentenceName, RecordName>, Value> = {
     if (!actor || actor.kind === 'service') return undefined
     const user = mentionOf(actor, names, line.organisation)
     // An organisation is not founded by itself.
-    return user.of.id === line.subjectId ? undefined : [user]
+    return user.of.type === 'organisation' && user.of.id === line.subjectId ? undefined : [user]
   },
   identity: (line, names) => {
     const [, identity] = actorsOf(line)
@@ -156,7 +156,7 @@ function mentionOf(actor: Actor, names: Names, organisation: string | null): Men
   if (kind === 'operator') return mention('operator', sub, sub)
   if (names.channels.has(sub)) return mention('channel', sub, `channel ${shorten(sub)}`)
   const { organisation: own = null, contractors = [] } = names.users.get(keyOf(actor)) ?? {}
-  const linked = contractors.find((one) => one.organisation === organisation)
+  const linked = contractors.find((one) => one.organisation === organisation) ?? (own ? undefined : contractors[0])
   if (linked && own?.id !== organisation) return mention('contractor', linked.id, linked.name)
   if (own) return mention('organisation', own.id, own.name)
   return accountMention(actor, names)

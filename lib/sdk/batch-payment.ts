@@ -33,7 +33,7 @@ export async function payBatch(request: BatchRequest): Promise<PaidBatch> {
   for (let failures = 0; ; ) {
     const { before, problem } = await inTurn(holder.address, () => payUnpaid(request))
     if (problem === undefined) {
-      progress?.({ step: 'checking', done: 0, of: payees.length })
+      progress?.({ step: 'checking', done: payees.length, of: payees.length })
       return await finish(request, before)
     }
     failures = before.paid.size > seen ? 1 : failures + 1

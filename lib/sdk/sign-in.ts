@@ -44,12 +44,15 @@ async function requireOwn(client: PayrollClient, signer: Signer, challenge: Chal
   const invalid = (reason: string, cause?: unknown) =>
     new WalletError('challenge-invalid', `the sign-in challenge of ${origin} is not signed: ${reason}`, { cause })
   const toml = `${origin}/.well-known/stellar.toml`
-  const { SIGNING_KEY: key } = await StellarToml.Resolver.resolve(host, {
-    allowHttp: protocol === 'http:',
-    timeout: TIMEOUT_MS,
-  }).catch((cause: unknown) => {
-    throw invalid(`${toml} cannot be read`, cause)
-  })
+  // The resolver's own timeout would keep a program running until it is over.
+  const late = Promise.withResolvers<never>()
+  const timer = setTimeout(() => late.reject(new Error('it does not respond')), TIMEOUT_MS)
+  const resolving = StellarToml.Resolver.resolve(host, { allowHttp: protocol === 'http:' })
+  const { SIGNING_KEY: key } = await Promise.race([resolving, late.promise])
+    .catch((cause: unknown) => {
+      throw invalid(`${toml} cannot be read`, cause)
+    })
+    .finally(() => clearTimeout(timer))
   if (typeof key !== 'string' || !StrKey.isValidEd25519PublicKey(key)) throw invalid(`${toml} names no SIGNING_KEY`)
   const { transaction, network_passphrase } = challenge
   let read: ReturnType<typeof WebAuth.readChallengeTx>

@@ -109,7 +109,7 @@ const SENTENCES: Record<AuditAction, [subject: string, sentence: string, detail?
   ],
   'contractor.linked': [
     of.contractor,
-    'The invite of Ada Lovelace was accepted',
+    'The invite of Ada Lovelace was accepted by Ada Lovelace',
     { status: 'ready' },
     ['ledger', PAYEE],
   ],

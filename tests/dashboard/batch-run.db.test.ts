@@ -101,5 +101,5 @@ test('shows the channels of a run, how long each may pay and what it waits for, 
   const without = (isStarted: boolean) =>
     renderToStaticMarkup(createElement(RunSummary, { run: undefined, isStarted, network: 'local', now: NOW }))
   expect(without(true)).toContain('Paid by the client')
-  expect(without(false)).toContain('No payment has begun')
+  expect(without(false)).toContain('It waits for the employer')
 })

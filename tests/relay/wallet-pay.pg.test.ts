@@ -46,7 +46,7 @@ test('locks a draft, pays it in order and says how far it is; repeated, it sends
   expect(await payBatch({ ...request, progress: (step) => steps.push(step) })).toEqual(ALL)
   await expectPaid(payroll, before)
   expect(steps.map(({ step, done }) => `${step} ${done}`)).toEqual([
-    ...['looking 0', 'sealing 0', 'paying 0', 'paying 1', 'paying 2', 'paying 3', 'checking 0'],
+    ...['looking 0', 'sealing 0', 'paying 0', 'paying 1', 'paying 2', 'paying 3', 'checking 3'],
   ])
   const events: number[] = []
   const progress = ({ done, of }: { done: number; of: number }) => events.push(done - of)

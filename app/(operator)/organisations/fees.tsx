@@ -17,7 +17,7 @@ export function describeFees(
   ]
   return (
     <>
-      <span className="whitespace-nowrap">{xlm(fees, places)} XLM</span>
+      <span className="whitespace-nowrap tabular-nums">{xlm(fees, places)} XLM</span>
       {counts.slice(0, failed > 0 ? 2 : 1).map((count) => (
         <span key={count} className="block text-xs whitespace-nowrap text-faint">
           {count}

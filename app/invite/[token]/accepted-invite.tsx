@@ -56,20 +56,22 @@ export function AcceptedInvite(props: AcceptedInviteProps) {
           </li>
         )}
         <li>
-          <span className="font-medium">See what you were paid</span> there, too: each payment is listed with its
+          <span className="font-medium">See what you were paid</span> in the same place: each payment is listed with its
           transaction. The amount is encrypted: only your wallet can read it.
         </li>
       </ol>
       <details className="mt-4 text-soft">
         <summary className="w-fit py-0.5">Without an application</summary>
         <p className="mt-1">
-          The command line of this project does the same with your own account. Its key stays on your computer, and the
-          service pays the fees.
+          The command line does the same with the account that you have added: install this service’s project on a
+          computer (Node and npm, then <Command text="npm ci" /> in its folder). <code>S…</code> is the secret key of
+          that account. It stays on your computer, and the service pays the fees.
         </p>
         <ul className="mt-2 space-y-1.5">
           {status !== 'ready' && (
             <li>
-              <Command text={`npm run -s wallet -- register --secret S… --service ${service}`} /> registers it
+              <Command text={`npm run -s wallet -- register --secret S… --service ${service}`} /> registers it. It must
+              exist on the network: friendbot creates accounts on test networks.
             </li>
           )}
           <li>
@@ -77,15 +79,14 @@ export function AcceptedInvite(props: AcceptedInviteProps) {
             received
           </li>
           <li>
-            <Command text="npm run -s wallet -- statement --secret S…" /> lists every payment with its amount
-          </li>
-          <li>
-            <Command text="GET /api/payouts" /> lists your payments without amounts
+            <Command text={`npm run -s wallet -- statement --secret S… --service ${service}`} /> lists every payment
+            with its amount
           </li>
         </ul>
         {!isLocal && (
           <p className="mt-2">
-            Add <Command text="--network FILE_OR_URL" /> with the deployment document of the token.
+            Add <Command text="--network FILE_OR_URL" /> with the deployment document of the token. The account must
+            exist on the network: on a test network, its friendbot creates it.
           </p>
         )}
       </details>

@@ -33,7 +33,7 @@ async function connect() {
 }
 type Employer = Awaited<ReturnType<typeof connect>>
 
-/** Pays a list with a name, an address and an amount in each line. After an interruption, it continues the same batch. */
+/** Pays lines of a name, an address and an amount, one tab at a time. After an interruption, it continues the same batch. */
 async function pay(employer: Employer, list: string, progress: (progress: wallet.BatchProgress) => void) {
   const { client, notes } = employer
   const rows = list
@@ -44,11 +44,11 @@ async function pay(employer: Employer, list: string, progress: (progress: wallet
       if (!name || !address || !amount || more.length > 0) throw new Error(`no name, address and amount: ${line}`)
       return { name, address, contractor: address, amount: wallet.parseAmount(amount) }
     })
-  // Contractors who are there already are among the errors.
   const body = { rows: rows.map(({ name, address }) => ({ name, address })) }
-  await take(client.POST('/contractors/bulk', { body }))
+  const { errors } = await take(client.POST('/contractors/bulk', { body }))
+  const refused = errors.find(({ code }) => code !== 'address-taken')
+  if (refused) throw new Error(`line ${refused.row}: ${refused.reason}`)
   const payees = await wallet.matchPayees(client, rows, notes)
-  localStorage.list = list
   localStorage.batch ??= (await take(client.POST('/batches', { body: { name: new Date().toISOString() } }))).id
   await wallet.payBatch({ ...employer, batch: localStorage.batch, payees, progress, say: console.log })
   for (const done of ['batch', 'list']) localStorage.removeItem(done)
@@ -59,10 +59,10 @@ function Payroll() {
   const [lines, setLines] = useState<wallet.StatementLine[]>([])
   const [outcome, submit, isPaying] = useActionState(async (_: string, form: FormData) => {
     let paid = ''
+    localStorage.list = form.get('list')
     try {
       const employer = await connect()
-      // Two tabs would make two batches.
-      await navigator.locks.request('payroll', () => pay(employer, String(form.get('list')), setProgress))
+      await navigator.locks.request('payroll', () => pay(employer, localStorage.list, setProgress))
       paid = 'Everyone is paid.'
       setLines((await wallet.readStatement(employer.deployment, employer.holder)).lines)
       return paid

@@ -1,17 +1,29 @@
+import { hash } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { calculateJwkThumbprint, exportJWK, generateKeyPair, importJWK, type JWK, SignJWT } from 'jose'
 import { z } from 'zod'
 import { isLoopback } from '#lib/config/shapes.ts'
-import { isEmail } from '#lib/text/email.ts'
+import { foldEmail, isEmail } from '#lib/text/email.ts'
 import { readBody } from './body.ts'
 
 const TOKEN_TTL = 3600
 const LARGEST_BODY = 16 * 1024
 
-const tokenRequest = z.object({
-  sub: z.string().regex(/^[\x20-\x7e]{1,255}$/, 'sub must be 1 to 255 printable ASCII characters'),
-  email: z.string().refine(isEmail, 'email must be an email address').optional(),
-})
+const tokenRequest = z
+  .object({
+    sub: z
+      .string()
+      .regex(/^[\x20-\x7e]{1,255}$/, 'sub must be 1 to 255 printable ASCII characters')
+      .optional(),
+    email: z.string().refine(isEmail, 'email must be an email address').optional(),
+  })
+  .transform(({ sub, email }, context) => {
+    // An email is one person, whoever asks. A sub is ASCII; an email may be in any script.
+    const subject = sub ?? (email === undefined ? undefined : hash('sha256', foldEmail(email)))
+    if (subject !== undefined) return { sub: subject, email }
+    context.addIssue('sub or email is required')
+    return z.NEVER
+  })
 
 /** A new private key for `identityIssuer`. Keep it: tokens from an earlier run are valid only with the same key. */
 export async function generateIdentityKey(): Promise<JWK> {
@@ -31,8 +43,9 @@ interface IdentityIssuerSettings {
 
 /**
  * A small OpenID Connect provider for test networks: it issues any access token that a program on this machine
- * requests. `GET /.well-known/openid-configuration`, `GET /jwks`, and `POST /token { sub, email? }`, which answers `{
- * access_token, token_type, expires_in }`; all below the issuer's own path, which the handler expects to see.
+ * requests. `GET /.well-known/openid-configuration`, `GET /jwks`, and `POST /token { sub?, email? }`, which answers `{
+ * access_token, token_type, expires_in }`; all below the issuer's own path, which the handler expects to see. Without `sub`, it
+ * follows from the email.
  */
 export function identityIssuer(
   settings: IdentityIssuerSettings,

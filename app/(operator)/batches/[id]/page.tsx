@@ -33,7 +33,13 @@ export default async function BatchPage({ params, searchParams }: PageProps<'/ba
       <>
         <RecordAttention page={page} path={path} network={network} now={now} />
         <BatchSummary batch={page.record} now={now} />
-        <RunSummary run={data?.run} isStarted={page.record.startedAt !== null} network={network} now={now} />
+        <RunSummary
+          run={data?.run}
+          isDraft={page.record.status === 'draft'}
+          isStarted={page.record.startedAt !== null}
+          network={network}
+          now={now}
+        />
       </>
     ),
     within: {

@@ -5,6 +5,7 @@ import { Status } from '../../status.tsx'
 
 interface RunSummaryProps {
   run: BatchRun | undefined
+  isDraft?: boolean
   /** whether a payout has been sent */
   isStarted: boolean
   network: string
@@ -12,7 +13,7 @@ interface RunSummaryProps {
 }
 
 /** How a batch is paid: by the client, or by the relay through channels that the employer has delegated to. */
-export function RunSummary({ run, isStarted, network, now }: RunSummaryProps) {
+export function RunSummary({ run, isDraft = false, isStarted, network, now }: RunSummaryProps) {
   return (
     <section aria-label="Payment" className="mb-6 rounded-lg border border-line bg-surface p-4 shadow-card sm:p-5">
       {run ? (
@@ -40,7 +41,9 @@ export function RunSummary({ run, isStarted, network, now }: RunSummaryProps) {
         <p>
           {isStarted
             ? 'Paid by the client, one transfer for each payout.'
-            : 'No payment has begun: the client pays with one transfer for each payout, or has the relay pay.'}
+            : isDraft
+              ? 'The employer has not locked it yet: it may still add payouts, and none can be paid.'
+              : 'It waits for the employer, who pays with one transfer for each payout, or has the relay pay.'}
         </p>
       )}
     </section>
