@@ -218,10 +218,13 @@ test('keeps the payout pending after an ERROR, and marks it as paid once the net
 
 test('marks the payout as paid once, by the applied transfer, after an ERROR and a rival with the same number', async () => {
   const { wallet, post, hash, now } = await prepare()
-  service.ledger.proxy.rule(
-    next('sendTransaction', 1, { answer: sendAnswer('ERROR', result('txInsufficientBalance')) }),
-  )
+  let refuses = true
+  service.ledger.proxy.rule(({ method }) => {
+    const error = { answer: sendAnswer('ERROR', result('txInsufficientBalance')) }
+    return method === 'sendTransaction' && refuses ? error : 'pass'
+  })
   expect((await post()).status).toBe(500)
+  refuses = false
   const rival = await build(wallet, 6_0000000n)
   const answer = await rival.post()
   expect([await countFeeBumps(service, hash), await countFeeBumps(service, rival.hash)].toSorted()).toEqual([0, 1])
