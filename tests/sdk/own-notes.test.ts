@@ -133,7 +133,12 @@ test('keeps notes in the storage of a browser, also those that two tabs add at o
   tab.notes.addPayee('ada', 'GB')
   for (const { learn } of [tab, other]) learn()
   for (const { notes } of [tab, other, open()]) {
-    expect(notes.payouts().map(({ payout }) => payout)).toEqual(['p', 'q'])
+    expect(
+      notes
+        .payouts()
+        .map(({ payout }) => payout)
+        .toSorted(),
+    ).toEqual(['p', 'q'])
     expect(notes.addressOf('ada')).toBe('GB')
   }
 })

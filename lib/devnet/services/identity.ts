@@ -18,7 +18,7 @@ const tokenRequest = z
     email: z.string().refine(isEmail, 'email must be an email address').optional(),
   })
   .transform(({ sub, email }, context) => {
-    // An email is one person, whoever asks. A sub is ASCII; an email may be in any script.
+    // An email is one person, at the API and on pages. A sub is ASCII; an email may be in any script.
     const subject = sub ?? (email === undefined ? undefined : hash('sha256', foldEmail(email)))
     if (subject !== undefined) return { sub: subject, email }
     context.addIssue('sub or email is required')
