@@ -60,7 +60,7 @@ describe('a payout is paid once', () => {
     const transfer = { to: address, amount: 5_0000000n, opening: wallet.opening }
     const { hash, signedXdr, next: opening } = await buildTransfer(service.ledger.network, wallet, transfer)
     const post = () => service.post(wallet, { signedXDR: signedXdr })
-    service.ledger.proxy.rule(next('sendTransaction', 1, { answer: refusal('txInsufficientBalance') }))
+    service.ledger.proxy.rule(next('sendTransaction', 1_000, { answer: refusal('txInsufficientBalance') }))
     expect(await post()).toMatchObject({ status: 500, body: { code: 'transfer-refused' } })
     expect((await now()).payouts[0]?.status).toBe('pending')
     // Before the service sends it again.
