@@ -32,8 +32,7 @@ const TABLES = { batch: batches, job: relayJobs, transfer: transfers } as const
 export type Subject = { batch: string } | { transfer: string } | { job: string }
 
 /**
- * Reads the records that need attention in one statement: at most MAX_LISTED with each condition, without those that were
- * acknowledged.
+ * Reads the records that need attention in one statement, at most MAX_LISTED of each condition. Acknowledged records are left out.
  * @param only a record, to read it and what belongs to it alone, acknowledged or not
  */
 export async function readRows(db: Database, now: Date, only?: Subject): Promise<AttentionRow[]> {

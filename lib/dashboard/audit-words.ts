@@ -68,7 +68,7 @@ function sentenceOf(line: AuditLine, names: Names): Sentence {
 
 const mention = (type: Reference['type'], id: string, text: string): Mention => ({ text, of: { type, id } })
 
-/** The records in a sentence; undefined for one that no longer exists. */
+/** How a sentence names each type of record; undefined if the record no longer exists. */
 const PHRASES: Record<(typeof RECORDS)[number], (id: string, line: AuditLine, names: Names) => Sentence | undefined> = {
   organisation: (id, { organisationName: name }) => (name === null ? undefined : [mention('organisation', id, name)]),
   contractor: (id, _, { contractors }) => {

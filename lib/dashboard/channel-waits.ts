@@ -11,9 +11,9 @@ export interface ChannelWait {
 /** The unfinished lines that a channel may pay. */
 interface OpenLines {
   left: number
-  /** those that are tried again later */
+  /** lines that a relay looks at again later */
   doubted: number
-  /** those that the channel has too little for; none of a run, which an escrow pays */
+  /** lines that cost more than the channel’s balance; 0 for a run, which is paid from escrow */
   short: number
 }
 

@@ -9,7 +9,7 @@ import { BY_TIME, having, isOneOf } from './filters.ts'
 import { listTable, type RowOf, readPart } from './list.ts'
 import { TRANSFER_FILTERS } from './transfer-filters.ts'
 
-/** The sponsor's refusals, from the audit log. They have the filters of transfers, even those that none can match. */
+/** The sponsor's refusals, from the audit log. The list has the same filters as transfers; some of them match no refusal. */
 export const REFUSED = listTable({
   filters: { ...TRANSFER_FILTERS, view: isOneOf(['refused']), sort: BY_TIME.sort },
   table: auditLog,

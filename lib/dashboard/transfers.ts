@@ -64,7 +64,7 @@ async function countTabs(context: ListContext, filters: ResolvedFilters): Promis
   const counts = await countUpTo(context.db, transferRows, NEWEST, tabs)
   if (paid !== undefined) counts.set('succeeded', Math.min(paid, MAX_COUNTED + 1))
   const refused = await (await REFUSED.match(context, filters)).count()
-  // All transfers are those that were accepted.
+  // The total does not include refused transfers.
   return withSum(counts).set('refused', refused.get('') ?? 0)
 }
 

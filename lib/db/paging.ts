@@ -29,7 +29,7 @@ export interface Page<Item> {
 }
 
 /**
- * The query parameters of every list. A list refuses all others, because one that ignored a misspelt filter would show too much.
+ * The query parameters of every list. A list rejects unknown parameters: ignoring a misspelt filter would return too many records.
  * `cursor` comes from a Link header and is opaque to clients.
  */
 export const pageQuery = z.strictObject({

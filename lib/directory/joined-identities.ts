@@ -37,8 +37,8 @@ export async function verifyOtherSession(settings: SessionSettings, token: strin
 
 /**
  * Joins another identity, and every identity that is already joined to it, to the user: from then on they are one person. Idempotent.
- * If only one of the two has an organisation with records, the person keeps that one; else a founded one, the user's own before the
- * other's; else the organisation id of the one that signed in first. Every verified email of the person is notified.
+ * The person keeps the organisation that has records. If neither has any, it keeps a founded one, its own in preference to the
+ * other's, and if neither is founded, the organisation id of the person who signed in first. A mail goes to each verified email.
  * @throws Refusal `organisation-in-use` if both have an organisation with records
  */
 export async function joinIdentity(context: UserContext, other: Session): Promise<User> {
@@ -63,7 +63,7 @@ export async function joinIdentity(context: UserContext, other: Session): Promis
   return joined
 }
 
-/** Whether the joined person keeps the other's organisation instead of its own. Dissolves the one that it does not keep. */
+/** Whether the person keeps the other's organisation. Dissolves the organisation that is not kept. */
 async function keepsOther(
   tx: Database,
   { actor, own, other }: { actor: Actor; own: IdentityName; other: IdentityName },

@@ -56,8 +56,8 @@ export const isEmpty = (organisation: string) =>
   and(eq(organisations.id, organisation), eq(organisations.contractorCount, 0), eq(organisations.batchCount, 0))
 
 /**
- * Dissolves the organisation of a person if it is empty. The caller has locked the person's identities. Returns whether the person has
- * no organisation now. One that removed contractors still refer to is kept, and the person leaves it. A concurrent insert waits for
+ * Dissolves the organisation of a person if it is empty, and returns whether the person is without one afterwards. The caller has
+ * locked the person's identities. If removed contractors still refer to the organisation, its row stays, and the person leaves it. A concurrent insert waits for
  * the row lock and then fails, because the organisation is gone or its actor no longer belongs to it.
  */
 export async function dissolveIfEmpty(

@@ -63,7 +63,7 @@ const NOT_DERIVABLE = 'the ephemeral secret of this payment cannot be derived ag
 
 /**
  * Decrypts every payment of an account in a period, in ledger order, and follows its balances through all of its events:
- * `problems` names those that contradict each other. Yields the number of events read after each.
+ * `problems` lists contradictions between events. Yields the number of events read so far.
  */
 export function* readInSteps({
   address,

@@ -4,8 +4,8 @@ import { Refusal } from '#lib/refusal/refusal.ts'
 import { clientOf } from './client-address.ts'
 
 /**
- * How many requests a client may send per second, by kind, and ten times as many in addition within ten seconds. `user` counts
- * users, the other kinds count addresses. A `drawn-password` skips the wait after wrong passwords, so only this limit bounds
+ * How many requests a client may send per second, by kind. A burst may be ten times as large. `user` counts users, the other
+ * kinds count addresses. A `drawn-password` skips the wait after wrong passwords, so only this limit bounds
  * how fast an attacker can guess.
  */
 const PER_SECOND = { page: 30, password: 30, 'drawn-password': 3, session: 30, archive: 20, user: 50 }
@@ -17,7 +17,8 @@ type Kind = keyof typeof PER_SECOND
 const limiterOf = (kind: Kind) =>
   perProcess(`requests ${kind}`, () => {
     const points = PER_SECOND[kind]
-    const burst = { points: points * BURST_SECONDS, duration: BURST_SECONDS }
+    // A burst begins with the requests of its first second.
+    const burst = { points: points * (BURST_SECONDS - 1), duration: BURST_SECONDS }
     return new BurstyRateLimiter(new RateLimiterMemory({ points, duration: 1 }), new RateLimiterMemory(burst))
   })
 

@@ -31,7 +31,7 @@ export async function payBatch(request: BatchRequest): Promise<PaidBatch> {
   const { holder, say, progress, payees } = request
   let seen = -1
   for (let failures = 0; ; ) {
-    const { before, problem } = await inTurn(holder.address, () => payUnpaid(request))
+    const { before, problem } = await inTurn(holder.address, () => payUnpaid(request), request.signal)
     if (problem === undefined) {
       progress?.({ step: 'checking', done: payees.length, of: payees.length })
       return await finish(request, before)
@@ -187,8 +187,9 @@ function isOvertaken(error: Error): boolean {
 
 /** What is left in the escrows of an ended run could still pay the same payouts, so it is taken back. @throws RunError `not-started` */
 async function requireNoRun(request: BatchRequest): Promise<void> {
-  const { client, batch } = request
-  const { run } = await patiently(() => take(client.GET('/batches/{id}/status', { params: { path: { id: batch } } })))
+  const { client, batch, signal } = request
+  const params = { path: { id: batch } }
+  const { run } = await patiently(() => take(client.GET('/batches/{id}/status', { params })), { signal })
   if (run?.status === 'running') {
     throw new RunError('not-started', 'the relay is paying the batch: wait until its run has ended')
   }

@@ -34,8 +34,8 @@ export async function finish(
   failure?: RunError,
   revoke?: () => Promise<bigint>,
 ): Promise<PaidBatch> {
-  const { client, batch, payees, say } = request
-  const { payouts } = await patiently(() => readBatch(client, batch))
+  const { client, batch, payees, say, signal } = request
+  const { payouts } = await patiently(() => readBatch(client, batch), { signal })
   for (const { id, status, error } of payouts) if (status === 'failed') say(`Payout ${id} failed: ${error}`)
   const seen = seePaid(request, payouts, before)
   // The escrow is taken back even if the ledger cannot be read.
@@ -79,9 +79,9 @@ async function seePaid(request: BatchRequest, payouts: BatchState['payouts'], be
     said.add(line)
   }
   for (;;) {
-    const paid = await patiently(() => findPaid({ ...request, say }, payouts, before))
+    const paid = await patiently(() => findPaid({ ...request, say }, payouts, before), { signal: request.signal })
     const isSeen = payouts.every(({ id, status }) => status !== 'paid' || paid.has(id))
     if (isSeen || Date.now() > deadline) return paid
-    await pause(READ_MS)
+    await pause(READ_MS, request.signal)
   }
 }

@@ -60,7 +60,7 @@ export async function runBatch(request: RunRequest): Promise<PaidBatch> {
     if (attempt === STARTS) throw new RunError('not-started', 'the batch could not be started')
   }
   const failure = await follow(request)
-  progress?.({ step: 'checking', done: 0, of })
+  progress?.({ step: 'checking', done: of, of })
   return await end(failure)
 }
 

@@ -4,6 +4,7 @@ import { type Database, transact } from '#lib/db/connection.ts'
 import { noteFoundPayment } from '#lib/directory/payouts/cancellation.ts'
 import { countSettled } from './counts.ts'
 import type { LedgerRecord } from './decide.ts'
+import { releaseUnsent } from './line.ts'
 import { endOfSecond, linkEarlierPayout, linkPayout, payoutUnfit } from './payout-link.ts'
 import { charge, claimOf, quotaDay } from './quota.ts'
 import { auditRecorded, type Proposal, rowOf } from './record.ts'
@@ -86,8 +87,10 @@ async function settleApplied(tx: Database, proposal: Found, record: LedgerRecord
       : await linkEarlierPayout(tx, written, limitsOf(terms, record), now)
   if (!linked) throw await payoutUnfit(tx, written, limitsOf(terms, record))
   await auditRecorded(tx, linked, proposal)
-  await settleOwners(tx, linked, now)
+  const closed = await settleOwners(tx, linked, now)
+  // It may update a channel, which is locked before the quotas.
   await terms.onFound?.(tx, linked.payout !== null || linked.foundFor !== null)
+  await releaseUnsent(tx, closed)
   if (sponsor !== null) await charge(tx, claimOf(linked, linked.kind === 'delegated' ? 0 : 1), feeCharged)
   await countSettled(tx, linked)
   return true

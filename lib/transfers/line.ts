@@ -83,14 +83,14 @@ export async function writeOutcome(tx: Database, id: LineId, ended: Ended, now: 
 }
 
 /**
- * Closes the job of a transfer's line with its last line, keeps the opening of the channel that has paid, and returns what the job
- * has not used of its quota: every SQL transaction locks the channel before the quotas, of which all accounts share one.
+ * Closes the job of a transfer's line with its last line, and keeps the opening of the channel that has paid. Resolves to a job that
+ * it has closed, for `releaseUnsent`: every SQL transaction locks its channels before the quotas, of which all accounts share one.
  */
-export async function settleJob(tx: Database, transfer: Transfer, now: Date): Promise<void> {
+export async function settleJob(tx: Database, transfer: Transfer, now: Date): Promise<ClosedJob[]> {
   const id = lineOf(transfer)
   const closed = id && (await closeJob(tx, id.job, now))
   await settleChannel(tx, transfer)
-  if (closed) await releaseUnsent(tx, [closed])
+  return closed ? [closed] : []
 }
 
 async function settleChannel(tx: Database, { status, applied, account }: Transfer): Promise<void> {
@@ -107,8 +107,8 @@ async function settleChannel(tx: Database, { status, applied, account }: Transfe
 const WAS_SUBMITTED = sql`exists (select from ${transfers}
   join ${envelopes} on ${envelopes.transfer} = ${transfers.id} and ${envelopes.firstSentAt} is not null where ${PAYS_LINE})`
 
-/** A job that has ended: the account and day whose quota its lines have used, no day for one that is not a run. */
-interface ClosedJob {
+/** A job that has ended. Only a run has a day on which all of its lines count against the account's quota. */
+export interface ClosedJob {
   id: string
   account: string
   day: string | null

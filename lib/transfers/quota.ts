@@ -123,8 +123,11 @@ export async function reserveCount(tx: Database, claim: RunClaim, limits: QuotaL
 /** Returns the lines of runs that were never submitted to the days that the runs were queued on. */
 export async function releaseCounts(tx: Database, claims: readonly RunClaim[]): Promise<void> {
   // In the order in which every transaction locks them.
-  const byAccount = claims.toSorted((one, other) => (one.account < other.account ? -1 : 1))
-  const ofEverybody = claims.map((claim) => ({ ...claim, account: EVERYBODY }))
+  const keyOf = ({ account, day }: RunClaim) => `${account} ${day}`
+  const byAccount = claims.toSorted((one, other) => (keyOf(one) < keyOf(other) ? -1 : 1))
+  const ofEverybody = claims
+    .map((claim) => ({ ...claim, account: EVERYBODY }))
+    .toSorted((one, other) => (one.day < other.day ? -1 : 1))
   for (const { account, day, count } of [...byAccount, ...ofEverybody]) {
     const left = sql`${quotas.count} - ${count}`
     await tx.update(quotas).set({ count: left }).where(isOf({ account, day }))

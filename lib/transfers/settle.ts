@@ -10,7 +10,7 @@ import { reopenPayout } from '#lib/directory/payouts/reopening.ts'
 import { removeSeals } from '#lib/directory/payouts/seals.ts'
 import { countSettled } from './counts.ts'
 import type { Decision } from './decide.ts'
-import { settleJob, settleLine } from './line.ts'
+import { type ClosedJob, releaseUnsent, settleJob, settleLine } from './line.ts'
 import { claimOf, release } from './quota.ts'
 import { findEnvelopes, lockTransfer, setOf } from './rows.ts'
 import { lockForStop, mayHaveLostNumber, stopIfUnexplained } from './stop.ts'
@@ -43,7 +43,8 @@ export function settle(
     if (!transfer) throw new Error('the update of a locked transfer returned no row')
 
     await stopIfUnexplained(tx, transfer, now)
-    await settleOwners(tx, transfer, now)
+    const closed = await settleOwners(tx, transfer, now)
+    await releaseUnsent(tx, closed)
 
     // The quota, the daily budget and the float. If the end is unknown, the ledger may have charged the whole bid.
     if (transfer.sponsor !== null) {
@@ -59,8 +60,11 @@ export function settle(
   })
 }
 
-/** Settles the transfer's line, payout, contractor, batch and job, with one entry in the audit log: the payout's, if it ended one. */
-export async function settleOwners(tx: Database, transfer: Transfer, now: Date): Promise<void> {
+/**
+ * Settles the transfer's line, payout, contractor, batch, job and channel, with one entry in the audit log: the payout's, if it ended
+ * one. Resolves to the jobs that it has closed, for `releaseUnsent`.
+ */
+export async function settleOwners(tx: Database, transfer: Transfer, now: Date): Promise<ClosedJob[]> {
   const isWaiting = await settleLine(tx, transfer, now)
   if (isWaiting) await reopenPayout(tx, transfer)
   if (isWaiting || !(await settlePayout(tx, transfer, now))) {
@@ -68,7 +72,7 @@ export async function settleOwners(tx: Database, transfer: Transfer, now: Date):
     const entry = { organisation: organisation ?? undefined, actor: ACTOR, subject: applied ?? id }
     await recordAudit(tx, now, { ...entry, action: 'transfer.settled', detail: { transfer: id, status } })
   }
-  await settleJob(tx, transfer, now)
+  return await settleJob(tx, transfer, now)
 }
 
 /**

@@ -27,10 +27,30 @@ serveWalletRuns()
 
 const ALL = { paid: 3, payouts: 3 }
 const isTransfer = ({ method, url }: Request) => method === 'POST' && url.endsWith('/transfer')
+const isCall = ({ method, url }: Request) => method === 'POST' && url.endsWith('/calls')
+
+/** Interrupts a client at the first such request. Resolves to a function that sends this request to the service, once. */
+async function withhold(payroll: Payroll, isMeant: (request: Request) => boolean): Promise<() => Promise<void>> {
+  let withheld: Request | undefined
+  const interrupting = async (request: Request) => {
+    if (!isMeant(request)) return await call(request)
+    withheld = request
+    throw new Error('interrupted')
+  }
+  await expect(requestOf(payroll, interrupting).then(payBatch)).rejects.toThrow('interrupted')
+  return async () => {
+    const first = withheld
+    withheld = undefined
+    if (first) await call(first)
+  }
+}
+
+const paidSince = async (before: readonly bigint[]) =>
+  (await receivedBy()).map((received, index) => received - (before[index] ?? 0n))
 
 /** Requires each payee's payment once, by transfers of the employer. */
 async function expectPaid({ employer, batch }: Payroll, before: readonly bigint[], balance = 100_0000000n) {
-  expect((await receivedBy()).map((received, index) => received - (before[index] ?? 0n))).toEqual(AMOUNTS)
+  expect(await paidSince(before)).toEqual(AMOUNTS)
   const { body } = await service.ask('GET', `/batches/${batch}`, { session: employer.session })
   expect(body).toMatchObject({ status: 'completed', settledCount: 3 })
   expect((await syncBalance(service.ledger.network, employer)).spendable.value).toBe(balance - TOTAL)
@@ -79,19 +99,9 @@ test.each([
 test('pays once although the service withholds a transfer until the next call has read what is paid', async () => {
   const payroll = await prepare()
   const before = await receivedBy()
-  let withheld: Request | undefined
-  const withholding = async (request: Request) => {
-    if (!isTransfer(request)) return await call(request)
-    withheld = request
-    throw new Error('interrupted')
-  }
-  await expect(requestOf(payroll, withholding).then(payBatch)).rejects.toThrow('interrupted')
+  const release = await withhold(payroll, isTransfer)
   const releasing = async (request: Request) => {
-    if (withheld && isTransfer(request)) {
-      const first = withheld
-      withheld = undefined
-      await call(first)
-    }
+    if (isTransfer(request)) await release()
     return await call(request)
   }
   const lines: string[] = []
@@ -185,16 +195,10 @@ function forgetful({ batch }: Payroll, rename = (id: string) => id) {
 test('pays nothing again although one node of the RPC does not show the payment yet', async () => {
   const payroll = await prepare()
   const before = await receivedBy()
-  let withheld: Request | undefined
-  const withholding = async (request: Request) => {
-    if (!isTransfer(request)) return await call(request)
-    withheld = request
-    throw new Error('interrupted')
-  }
-  await expect(requestOf(payroll, withholding).then(payBatch)).rejects.toThrow('interrupted')
+  const release = await withhold(payroll, isTransfer)
   const { rpc } = service.ledger.network
   const { sequence } = await rpc.getLatestLedger()
-  if (withheld) await call(withheld)
+  await release()
   // The second reading of events is that of the payments: the first one was that of the balance.
   let readings = 0
   const getEvents = async (...given: Parameters<typeof rpc.getEvents>) => {
@@ -213,7 +217,7 @@ test('pays nothing again although one node of the RPC does not show the payment 
   })
   expect(await payBatch({ ...request, deployment: { ...request.deployment, rpc: lagging } })).toEqual(ALL)
   expect(readings).toBeGreaterThan(2)
-  expect((await receivedBy()).map((received, index) => received - (before[index] ?? 0n))).toEqual(AMOUNTS)
+  expect(await paidSince(before)).toEqual(AMOUNTS)
 })
 
 test('asks what payments were for that a device without their notes finds, with notes of other batches', async () => {
@@ -231,24 +235,15 @@ test('asks what payments were for that a device without their notes finds, with 
   const [other, payout] = [crypto.randomUUID(), crypto.randomUUID()]
   request.notes.addPayouts([{ batch: other, address, payout, at: new Date(Date.now() + 60_000).toISOString() }])
   await expect(payBatch(request)).rejects.toMatchObject({ code: 'payment-unknown' })
-  expect((await receivedBy()).map((received, index) => received - (before[index] ?? 0n))).toEqual(AMOUNTS)
+  expect(await paidSince(before)).toEqual(AMOUNTS)
 })
 
 test('continues after an interruption of its merge, which is applied later', async () => {
   const payroll = await prepareDifferently()
   const before = await receivedBy()
-  const isCall = ({ method, url }: Request) => method === 'POST' && url.endsWith('/calls')
-  let withheld: Request | undefined
-  const withholding = async (request: Request) => {
-    if (!isCall(request)) return await call(request)
-    withheld = request
-    throw new Error('interrupted')
-  }
-  await expect(requestOf(payroll, withholding).then(payBatch)).rejects.toThrow('interrupted')
+  const release = await withhold(payroll, isCall)
   const releasing = async (request: Request) => {
-    const first = isCall(request) ? withheld : undefined
-    if (first) withheld = undefined
-    if (first) await call(first)
+    if (isCall(request)) await release()
     return await call(request)
   }
   expect(await payBatch(await requestOf(payroll, releasing))).toEqual(ALL)

@@ -23,4 +23,10 @@ test.each([
   if (navigator) vi.stubGlobal('navigator', navigator)
   expect(await orderOf('GA', 'GA')).toEqual(['GA 0 begins', 'GA 0 ends', 'GA 1 begins', 'GA 1 ends'])
   expect((await orderOf('GB', 'GC')).slice(0, 2)).toEqual(['GB 0 begins', 'GC 1 begins'])
+  const leaving = new AbortController()
+  const first = inTurn('GD', () => new Promise((resolve) => setTimeout(resolve, 5)))
+  const second = inTurn('GD', async () => 'done', leaving.signal)
+  leaving.abort(new Error('left'))
+  await expect(second).rejects.toThrow('left')
+  await first
 })

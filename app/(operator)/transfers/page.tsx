@@ -7,7 +7,7 @@ import { TRANSFER_LIST } from './transfer-list.tsx'
 
 export const metadata: Metadata = { title: 'Transfers' }
 
-/** The transfers that the sponsor paid for, and in a tab those that it refused. */
+/** The transfers that the sponsor paid for. A separate tab lists the ones that it refused. */
 export default async function TransfersPage({ searchParams }: PageProps<'/transfers'>) {
   const query = await readQuery(searchParams)
   const service = await requireOperator(addressOf('/transfers', query))
