@@ -35,7 +35,7 @@ export async function proxy(request: NextRequest): Promise<NextResponse> {
 async function admitPage({ method, headers }: NextRequest): Promise<NextResponse | undefined> {
   if (method !== 'GET' && method !== 'HEAD')
     return new NextResponse(null, { status: 405, headers: { Allow: 'GET, HEAD' } })
-  await requireRequestLeft(headers, 'page')
+  requireRequestLeft(headers, 'page')
   await takePageTurn()
 }
 

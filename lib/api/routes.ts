@@ -34,7 +34,7 @@ function handlerOf(operation: Operation): Handler<unknown> {
   return async (request, context) => {
     // The limit is checked first, so that a flood of requests costs as little as possible.
     if (operation.refusals?.includes('rate-limited'))
-      await requireRequestLeft(request.headers, operation.group === 'Archive' ? 'archive' : 'session')
+      requireRequestLeft(request.headers, operation.group === 'Archive' ? 'archive' : 'session')
     const running = await configuredService()
     const params = (await (context as RouteContext | undefined)?.params) ?? {}
     const session = await authenticate(operation.caller, running, request)
@@ -43,7 +43,7 @@ function handlerOf(operation: Operation): Handler<unknown> {
     if (operation.group === 'Archive') return await shareSlots('archive', answer)
     if (session === undefined) return await answer()
     const user = `${session.kind} ${session.sub}`
-    await requireUserRequestLeft(user)
+    requireUserRequestLeft(user)
     return operation.waitsForLedger ? await answer() : await shareSlots(user, answer)
   }
 }

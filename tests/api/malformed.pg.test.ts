@@ -5,6 +5,7 @@ import { OPERATIONS } from '#lib/api/interface.ts'
 import type { Operation } from '#lib/api/operation.ts'
 import { refusalsOf } from '#lib/api/operation-refusals.ts'
 import { buildChallenge } from '#lib/auth/sep10/challenge.ts'
+import { perProcess } from '#lib/observability/per-process.ts'
 import type { Sent } from '../support/api-client.ts'
 import type { SignedInPayer } from '../support/test-service.ts'
 import { type FullService, openFullService } from './full-service.ts'
@@ -55,7 +56,7 @@ const BROKEN: Sent[] = [
 ]
 
 /** Forgets how many requests the users have sent: these tests send more than a user may. */
-const forgetRequests = () => (globalThis as { payroll?: Map<string, unknown> }).payroll?.delete('requests user')
+const forgetRequests = () => perProcess('request allowances', () => new Map()).clear()
 
 /** With the pay in clear text that no example shows. */
 const wholeExample = ({ id, body }: Operation) =>

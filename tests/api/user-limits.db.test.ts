@@ -24,8 +24,8 @@ const request = (session: string, init: RequestInit = {}) =>
 const getMe = (session: string) => me.GET(request(session), undefined)
 
 test('allows a user bursts of 500 requests and 50 more each second, and does not affect another user', async () => {
-  const [session, other] = [await newSession(), await newSession()]
-  vi.useFakeTimers({ toFake: ['Date', 'setTimeout', 'clearTimeout'], now: Date.now() })
+  const now = vi.spyOn(performance, 'now').mockReturnValue(1e12)
+  const session = await newSession()
   for (let count = 0; count < 500; count += 1) {
     // A body over the limit is refused before the database is read, and is counted like any other request.
     const patch = request(session, { method: 'PATCH', body: 'x'.repeat(300_000) })
@@ -34,8 +34,8 @@ test('allows a user bursts of 500 requests and 50 more each second, and does not
   const refused = await getMe(session)
   expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '1'])
   expect(await refused.json()).toEqual({ error: 'too many requests from this user', code: 'rate-limited' })
-  expect((await getMe(other)).status).toBe(200)
-  vi.advanceTimersByTime(1_000)
+  expect((await getMe(await newSession())).status).toBe(200)
+  now.mockReturnValue(1e12 + 1_000)
   const answers: number[] = []
   for (let count = 0; count < 60; count += 1) answers.push((await getMe(session)).status)
   expect(answers.filter((status) => status === 200)).toHaveLength(50)

@@ -50,9 +50,10 @@ test.each(['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])('responds to %s of a pa
 })
 
 test('limits the pages of one client and not of another', async () => {
+  vi.spyOn(performance, 'now').mockReturnValue(1e12)
   const ask = (client: string) => page({ headers: { 'x-client-address': client } })
-  let refused = await ask('192.0.2.80')
-  while (refused.status === 200) refused = await ask('192.0.2.80')
+  for (let count = 0; count < 300; count += 1) expect((await ask('192.0.2.80')).status).toBe(200)
+  const refused = await ask('192.0.2.80')
   expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '1'])
   expect(await refused.text()).toBe('too many requests from this address\n')
   expect((await ask('192.0.2.81')).status).toBe(200)

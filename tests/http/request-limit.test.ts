@@ -1,45 +1,44 @@
 import { Agent, request as ask, createServer, type Server } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { afterEach, describe, expect, test, vi } from 'vitest'
 import { OPERATIONS } from '#lib/api/interface.ts'
 import { routes } from '#lib/api/routes.ts'
 import { clientOf, watchClients } from '#lib/http/client-address.ts'
-import { requireRequestLeft } from '#lib/http/request-limit.ts'
-import { Refusal } from '#lib/refusal/refusal.ts'
+import { requireRequestLeft, takeRequest } from '#lib/http/request-limit.ts'
 import { captureLog } from '../support/console.ts'
 
-type Kind = Parameters<typeof requireRequestLeft>[1]
+describe('the limit of 30 requests a second and 300 in a burst', () => {
+  const SECOND = 1_000
 
-/** Makes requests of a kind until one is refused. */
-async function exhaust(address: string, kind: Kind): Promise<{ headers: Headers; count: number; retryAfter: number }> {
-  const headers = new Headers({ 'x-client-address': address })
-  for (let count = 0; ; count += 1) {
-    const error: unknown = await requireRequestLeft(headers, kind).catch((reason: unknown) => reason)
-    if (error instanceof Refusal) return { headers, count, retryAfter: error.retryAfter ?? 0 }
-  }
-}
-
-describe('a limit', () => {
-  beforeEach(() => void vi.useFakeTimers())
-  afterEach(() => void vi.useRealTimers())
-
-  test('allows 30 requests a second in bursts of up to 300, and says when to try again', async () => {
-    expect(await exhaust('192.0.2.97', 'session')).toMatchObject({ count: 300, retryAfter: 1 })
-    vi.advanceTimersByTime(1_000)
-    expect(await exhaust('192.0.2.97', 'session')).toMatchObject({ count: 30 })
-    vi.advanceTimersByTime(9_000)
-    expect(await exhaust('192.0.2.97', 'session')).toMatchObject({ count: 300 })
+  test('tells the 301st request when to retry', () => {
+    const allowances = new Map()
+    for (let count = 0; count < 300; count += 1) expect(takeRequest(allowances, 'a', 0)).toBe(0)
+    expect(takeRequest(allowances, 'a', 0)).toBe(1)
+    expect(takeRequest(allowances, 'a', 33)).toBe(1)
+    expect(takeRequest(allowances, 'a', 34)).toBe(0)
+    const second = Array.from({ length: 40 }, () => takeRequest(allowances, 'a', 34 + SECOND))
+    expect(second.filter((wait) => wait === 0)).toHaveLength(30)
   })
 
-  test('of passwords leaves a client the sign-in page', async () => {
-    const { headers } = await exhaust('192.0.2.99', 'password')
-    await requireRequestLeft(headers, 'page')
+  test('counts each client separately', () => {
+    const allowances = new Map()
+    for (let count = 0; count < 301; count += 1) takeRequest(allowances, 'a', 0)
+    expect(takeRequest(allowances, 'b', 0)).toBe(0)
   })
 
-  test('of passwords that skip the wait is ten times lower', async () => {
-    const { headers, count } = await exhaust('192.0.2.98', 'drawn-password')
-    expect(count).toBe(30)
-    await requireRequestLeft(headers, 'password')
+  test('allows at most 300 requests again after a pause', () => {
+    const allowances = new Map()
+    for (let count = 0; count < 301; count += 1) takeRequest(allowances, 'a', 0)
+    const answers = Array.from({ length: 301 }, () => takeRequest(allowances, 'a', 60 * SECOND))
+    expect(answers.filter((wait) => wait === 0)).toHaveLength(300)
+  })
+
+  test('remembers 20,000 clients and forgets the one that has been idle longest', () => {
+    const allowances = new Map()
+    for (let client = 0; client < 20_000; client += 1) takeRequest(allowances, `c${client}`, 0)
+    takeRequest(allowances, 'c0', 1)
+    takeRequest(allowances, 'new', 1)
+    expect([allowances.size, allowances.has('c0'), allowances.has('c1')]).toEqual([20_000, true, false])
   })
 })
 
@@ -50,15 +49,39 @@ describe('an operation without a session', () => {
     const client = `192.0.2.${paths.indexOf(path) + 1}`
     const routesOfPath = routes(path, OPERATIONS)
     const method = OPERATIONS.find((operation) => operation.path === path)?.method ?? 'GET'
-    await exhaust(client, 'session')
+    for (let count = 0; count < 300; count += 1)
+      requireRequestLeft(new Headers({ 'x-client-address': client }), 'session', 1e12)
     const limited = new Request(`http://localhost:3000/api${path}`, {
       method,
       headers: { 'x-client-address': client },
     })
+    vi.spyOn(performance, 'now').mockReturnValue(1e12)
     const answer = await routesOfPath[method](limited, undefined)
     expect([answer.status, answer.headers.get('retry-after')]).toEqual([429, '1'])
     expect(await answer.json()).toEqual({ error: 'too many requests from this address', code: 'rate-limited' })
   })
+})
+
+test('shows the sign-in page to a client with no password attempts left', () => {
+  const headers = new Headers({ 'x-client-address': '192.0.2.99' })
+  for (let tried = 0; tried < 300; tried += 1) requireRequestLeft(headers, 'password', 1e12)
+  expect(() => requireRequestLeft(headers, 'password', 1e12)).toThrow('too many requests from this address')
+  expect(() => requireRequestLeft(headers, 'page', 1e12)).not.toThrow()
+})
+
+test('limits password attempts that skip the wait to bursts of 30 and three per second', () => {
+  const headers = new Headers({ 'x-client-address': '192.0.2.98' })
+  const tries = (now: number) =>
+    Array.from({ length: 100 }, () => {
+      try {
+        requireRequestLeft(headers, 'drawn-password', now)
+        return true
+      } catch {
+        return false
+      }
+    }).filter(Boolean).length
+  expect([tries(1e12), tries(1e12 + 1_000), tries(1e12 + 2_000)]).toEqual([30, 3, 3])
+  expect(() => requireRequestLeft(headers, 'password', 1e12)).not.toThrow()
 })
 
 describe('the address of a client', () => {

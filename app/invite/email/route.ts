@@ -19,7 +19,7 @@ const BODY = z.object({ email: emailField }, 'email required')
 export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource(
   {
     POST: async (request) => {
-      await requireRequestLeft(request.headers, 'session')
+      requireRequestLeft(request.headers, 'session')
       const running = await service()
       const { settings, now } = running
       if (!settings.testIssuer) throw new Refusal('idp-not-configured', 'this service has no test issuer')

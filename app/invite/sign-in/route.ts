@@ -33,7 +33,7 @@ const BODY = z.object(
 export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource(
   {
     POST: async (request) => {
-      await requireRequestLeft(request.headers, 'session')
+      requireRequestLeft(request.headers, 'session')
       const { settings } = await service()
       // Otherwise another site could have its own wallet added to the contractor in this browser.
       if (!isOwnForm(request.headers, settings.publicUrl)) return foreignForm(settings.publicUrl)
@@ -43,7 +43,7 @@ export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource(
       return { location }
     },
     GET: async (request) => {
-      await requireRequestLeft(request.headers, 'session')
+      requireRequestLeft(request.headers, 'session')
       const running = await service()
       const pending = await takeSignIn(running.settings.publicUrl)
       if (!pending) return seeOther('/invite/late')

@@ -49,7 +49,7 @@ export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource(
       // Strangers at the operator's address cannot use up the attempts of a browser that has signed in before.
       if (!(await readBrowser(operator, from.browser, now()))) {
         try {
-          await requireRequestLeft(request.headers, skipsWait ? 'drawn-password' : 'password')
+          requireRequestLeft(request.headers, skipsWait ? 'drawn-password' : 'password')
         } catch (error) {
           return await refuse(problemOf(error))
         }
