@@ -45,6 +45,13 @@ BEGIN
 END
 $$;--> statement-breakpoint
 CREATE TRIGGER "organisations_added" AFTER INSERT ON "organisations" REFERENCING NEW TABLE AS "added" FOR EACH STATEMENT EXECUTE FUNCTION "add_organisation_costs"();--> statement-breakpoint
+CREATE FUNCTION "remove_organisation_hours"() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+	DELETE FROM "organisation_hours" WHERE "organisation" = OLD."id";
+	RETURN OLD;
+END
+$$;--> statement-breakpoint
+CREATE TRIGGER "organisations_removed" BEFORE DELETE ON "organisations" FOR EACH ROW EXECUTE FUNCTION "remove_organisation_hours"();--> statement-breakpoint
 CREATE FUNCTION "count_settled"("at_hour" text, "with_status" text, "of_sponsor" text, "in_bucket" integer, "payer" uuid, "of_job" uuid, "more" integer, "took" bigint, "charged" bigint) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
 	"unpaid" integer := CASE "with_status" WHEN 'succeeded' THEN 0 ELSE "more" END;

@@ -440,6 +440,7 @@ CREATE INDEX "refusals_oldest" ON "refusals" USING btree ("last_at");--> stateme
 CREATE INDEX "organisation_costs_day" ON "organisation_costs" USING btree ("day_fees","sequence");--> statement-breakpoint
 CREATE INDEX "organisation_costs_month" ON "organisation_costs" USING btree ("month_fees","sequence");--> statement-breakpoint
 CREATE INDEX "organisation_hours_recent" ON "organisation_hours" USING btree ("hour") WHERE "organisation_hours"."is_recent";--> statement-breakpoint
+CREATE INDEX "organisation_hours_organisation" ON "organisation_hours" USING btree ("organisation");--> statement-breakpoint
 CREATE INDEX "batches_newest" ON "batches" USING btree ("organisation","created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST);--> statement-breakpoint
 CREATE INDEX "batches_newest_of_all" ON "batches" USING btree ("created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST);--> statement-breakpoint
 CREATE INDEX "batches_newest_of_status" ON "batches" USING btree ("status","created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST);--> statement-breakpoint
@@ -562,6 +563,13 @@ BEGIN
 END
 $$;--> statement-breakpoint
 CREATE TRIGGER "organisations_added" AFTER INSERT ON "organisations" REFERENCING NEW TABLE AS "added" FOR EACH STATEMENT EXECUTE FUNCTION "add_organisation_costs"();--> statement-breakpoint
+CREATE FUNCTION "remove_organisation_hours"() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+	DELETE FROM "organisation_hours" WHERE "organisation" = OLD."id";
+	RETURN OLD;
+END
+$$;--> statement-breakpoint
+CREATE TRIGGER "organisations_removed" BEFORE DELETE ON "organisations" FOR EACH ROW EXECUTE FUNCTION "remove_organisation_hours"();--> statement-breakpoint
 CREATE FUNCTION "count_settled"("at_hour" text, "with_status" text, "of_sponsor" text, "in_bucket" integer, "payer" uuid, "of_job" uuid, "more" integer, "took" bigint, "charged" bigint) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
 	"unpaid" integer := CASE "with_status" WHEN 'succeeded' THEN 0 ELSE "more" END;

@@ -24,7 +24,7 @@ export const AUDIT_SENTENCES = {
   'batch.started': '{batch} was started[ by {actor}]',
   'batch.completed': '{batch} was completed',
   'batch.failed': '{batch} failed',
-  'payout.claimed': '{payout} was assigned to {transfer}',
+  'payout.claimed': '{transfer} was recorded for {payout}',
   'payout.paid': '{payout} was paid',
   'payout.failed': '{payout} failed',
   'payout.canceled': '{payout} was canceled[ by {actor}]',

@@ -32,8 +32,9 @@ export const refusalCounts = pgTable('refusal_counts', {
 })
 
 /**
- * The settled transfers of an organisation's persons, by the hour in which they were recorded. No foreign key: the
- * transfers of a dissolved organisation belong to none, and their counts expire.
+ * The settled transfers of an organisation's users, by the hour in which they were recorded. No foreign key, which would refuse
+ * a transfer whose organisation has been dissolved. A trigger deletes the hours with the organisation: a person may found one again
+ * with the same id (functions.sql).
  */
 export const organisationHours = pgTable(
   'organisation_hours',
@@ -52,6 +53,7 @@ export const organisationHours = pgTable(
   (table) => [
     primaryKey({ columns: [table.hour, table.organisation] }),
     index('organisation_hours_recent').on(table.hour).where(sql`${table.isRecent}`),
+    index('organisation_hours_organisation').on(table.organisation),
   ],
 )
 

@@ -21,7 +21,7 @@ export interface UserNames {
   contractors: (Named & { organisation: string })[]
 }
 
-/** The names of records by id. Deleted records are absent. */
+/** The names of records by id, those of removed contractors included. Deleted batches are absent. */
 export interface Names {
   contractors: ReadonlyMap<string, Named>
   batches: ReadonlyMap<string, Named>

@@ -37,5 +37,5 @@ export function describeWait(
   if (short > 0) {
     return `a higher balance: it has too little for ${short} of ${left} transfers. ${PROBLEM_EXPLANATIONS.balance.remedy()}`
   }
-  return doubted === left ? 'a second look at the ledger, or another transfer' : 'its host'
+  return doubted === left ? 'a repeated check of the ledger, or another transfer' : 'its host'
 }

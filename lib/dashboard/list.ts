@@ -35,7 +35,7 @@ interface Slice {
   limit: number
 }
 
-/** What a query of a list adds to its filters. */
+/** The page that a list reads of the records that match its filters. */
 export interface Part extends Slice {
   beside: SQL | undefined
 }

@@ -35,7 +35,7 @@ export interface Spending {
   floatHeld: bigint
   /** the fees charged to the sponsor for the transfers of the last 24 hours */
   spentInDay: bigint
-  /** the same fees by the UTC hour in which the transfers were recorded, oldest first, without the first part of an hour */
+  /** the same fees by the UTC hour in which the transfers were recorded, oldest first, without the partial first hour */
   hours: readonly HourlyFees[]
 }
 

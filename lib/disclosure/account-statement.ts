@@ -69,6 +69,7 @@ export async function readCompared<Lines>(
   read: (events: readonly HistoryEvent[]) => Promise<Balances & Pick<Books, 'problems'> & { lines: Lines }>,
 ) {
   const readAll = async () => {
+    network.signal?.throwIfAborted()
     const history = await readHistory(network, account)
     return { ...history, reading: await read(history.events) }
   }

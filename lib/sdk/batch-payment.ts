@@ -6,7 +6,7 @@ import { readSource, untilSeen } from '#lib/wallet/transaction.ts'
 import { WalletError } from '#lib/wallet/wallet-error.ts'
 import { countedOf, makeReady, requireSame } from './batch-ready.ts'
 import type { BatchRequest } from './batch-request.ts'
-import { finish, owed, type PaidBatch } from './batch-result.ts'
+import { finish, owed, type PaidBatch, SEEN_MS } from './batch-result.ts'
 import { findPaidBefore, notePayouts, type PastPayments, requireNew } from './paid-payouts.ts'
 import { isTransient, patiently, pause } from './patience.ts'
 import { type BatchState, type Payee, readBatch } from './payees.ts'
@@ -17,7 +17,7 @@ import { RunError } from './run-error.ts'
 import { sponsorCall } from './sponsored-call.ts'
 import { inTurn } from './turns.ts'
 
-/** How many attempts may fail while the ledger shows no further payment. */
+/** How many attempts may fail in a row without a new payment on the ledger. */
 const ATTEMPTS = 3
 const AGAIN_MS = 2_000
 
@@ -27,8 +27,9 @@ const AGAIN_MS = 2_000
  * what the ledger shows as paid is not paid again, and only what it shows is called paid. An abort ends the call between two transfers.
  * @throws RunError; WalletError `balance-too-low` before the batch is locked, `history-incomplete`; PayrollError; LedgerError
  */
-export async function payBatch(request: BatchRequest): Promise<PaidBatch> {
-  const { holder, say, progress, payees } = request
+export async function payBatch(given: BatchRequest): Promise<PaidBatch> {
+  const { holder, say, progress, payees, signal } = given
+  const request = signal ? { ...given, deployment: { ...given.deployment, signal } } : given
   let seen = -1
   for (let failures = 0; ; ) {
     const { before, problem } = await inTurn(holder.address, () => payUnpaid(request), request.signal)
@@ -85,7 +86,10 @@ async function payUnpaid(request: BatchRequest): Promise<Attempt> {
     return state
   }
   const present = await checked()
-  const needed = owed(request, before, present).reduce((sum, { amount }) => sum + amount, 0n)
+  // A pending payout is not paid here.
+  const isPending = new Set(present.payouts.flatMap((one) => (one.status === 'pending' ? [one.contractorId] : [])))
+  const toPay = owed(request, before, present).filter(({ contractor }) => !isPending.has(contractor))
+  const needed = toPay.reduce((sum, { amount }) => sum + amount, 0n)
   requireCovered(needed, balance.spendable.value + balance.receiving.value)
   progress?.({ step: 'sealing', done: 0, of: payees.length })
   await patient(() => makeReady(request, (missing) => encryptAll(request, missing)))
@@ -165,14 +169,15 @@ async function payInOrder(
  * Sends a transfer until its outcome is known: the same transfer is the same request.
  * @throws RunError `not-on-ledger` if only the service says that it was applied; PayrollError
  */
-async function submit({ client, deployment, signal }: BatchRequest, payoutId: string, signedXDR: string) {
+async function submit(request: BatchRequest, payoutId: string, signedXDR: string): Promise<void> {
+  const { client, deployment, signal, seenMs = SEEN_MS } = request
   const { hash } = await patiently(() => take(client.POST('/transfer', { body: { signedXDR, payoutId } })), { signal })
-  if (await untilSeen(deployment.rpc, hash)) return
+  if (await untilSeen(deployment.rpc, hash, seenMs)) return
   const claim = `the service says that transaction ${hash} has paid payout ${payoutId}`
   throw new RunError('not-on-ledger', `${claim}, and the ledger does not show it`)
 }
 
-/** Codes of transfers that paid nothing, or of which another one may have paid: what is true now must be read again. */
+/** Errors after which the state must be read again: the transfer paid nothing, or another one may have paid. */
 const OVERTAKEN: ReadonlySet<string> = new Set([
   ...['transfer-refused', 'transfer-replaced', 'transfer-failed', 'transfer-expired', 'transfer-unknown'],
   ...['sequence', 'another-open', 'would-fail'],

@@ -14,7 +14,7 @@ export interface BatchRequest {
   notes: OwnNotes
   /**
    * The employer knows that no payout of the batch is paid but those that the ledger shows by their marks: payments to a payee
-   * without a known purpose were for something else, and what is missing of the account's history holds none.
+   * without a known purpose were for something else, and the missing part of the account's history contains no such payment.
    */
   assumesUnpaid?: boolean
   /** how long (ms) to wait until the ledger shows what the service calls paid: a minute by default */

@@ -19,7 +19,7 @@ export function owed({ payees }: BatchRequest, before: PastPayments, { payouts }
 }
 
 /** How long (ms) the ledger's events may take to show what the service has seen, and the pause between two readings. */
-const SEEN_MS = 60_000
+export const SEEN_MS = 60_000
 const READ_MS = 2_000
 
 /**
@@ -63,11 +63,16 @@ export async function finish(
   }
   const failed = payouts.filter(({ status }) => status === 'failed').length
   if (failed > 0) {
-    const problem = `${failed} of ${result.payouts} payouts failed: run the batch again to pay them`
+    const problem = `${failed} of ${result.payouts} payouts failed: try again to pay them`
     throw new RunError('payouts-failed', problem, failure?.reason)
   }
   if (failure) throw new RunError(failure.code, `${failure.message}; ${ofAll}`, failure.reason)
-  throw new RunError('not-started', `${ofAll}, and the others are not being paid: run the batch again`)
+  const undecided = payouts.filter(({ status, error }) => status === 'pending' && error !== undefined)
+  if (undecided.length > 0) {
+    const advice = 'ask the payees whether they were paid, and cancel these payouts'
+    throw new RunError('not-started', `${ofAll}; of ${undecided.length} the outcome is unknown: ${advice}`)
+  }
+  throw new RunError('not-started', `${ofAll}, and the others are not being paid: try again`)
 }
 
 /** Reads the ledger until it shows the payouts that the service calls paid, for as long as its nodes may lag. */

@@ -79,7 +79,8 @@ export async function readOwnPayments(
   }
 }
 
-const EVER = { from: new Date(0).toISOString(), to: new Date(8.64e15).toISOString() }
+/** A period with every event: the clocks of client and ledger may differ. */
+export const EVER = { from: new Date(0).toISOString(), to: new Date(8.64e15).toISOString() }
 
 /** Decrypts payments as the account's statement does: what a channel has paid is the difference between two rests of its escrow. */
 async function readAmounts(

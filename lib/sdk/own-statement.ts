@@ -1,7 +1,7 @@
 import { type AccountStatement, readAccountStatement } from '#lib/disclosure/account-statement.ts'
 import { readInSteps } from '#lib/disclosure/statement.ts'
 import type { AnyHolder } from '#lib/wallet/keys.ts'
-import type { DeploymentWithHistory } from './own-payments.ts'
+import { type DeploymentWithHistory, EVER } from './own-payments.ts'
 import { pause } from './patience.ts'
 
 /** A page stays responsive between so many. */
@@ -25,7 +25,7 @@ export async function readStatement(
   holder: Pick<AnyHolder, 'address' | 'keys'>,
   options: StatementOptions = {},
 ): Promise<AccountStatement> {
-  const { from = new Date(0).toISOString(), to = new Date().toISOString(), progress } = options
+  const { from = EVER.from, to = EVER.to, progress } = options
   const network = { ...deployment, archives: deployment.archives ?? [] }
   return await readAccountStatement(network, holder, { from, to }, async (input) => {
     const steps = readInSteps(input)

@@ -18,7 +18,7 @@ export function isTransient(error: unknown): boolean {
   return error instanceof Error && 'code' in error && PASSING.has(String(error.code))
 }
 
-/** Errors that have lasted as long as patience does by default: an outer `patiently` does not retry them. */
+/** Errors whose default number of attempts is used up: an outer `patiently` does not retry them. */
 const lasting = new WeakSet<Error>()
 
 /** How often a request is repeated, and the pauses (ms), which double up to the last. */

@@ -21,12 +21,12 @@ export type PayrollClient = Client<paths> & {
   readonly baseUrl: string
 }
 
-/** How often a GET is sent, within about two seconds, while the network or the service fails. */
+/** How often a GET is sent while the network or the service fails: within two seconds, or after each Retry-After. */
 const READ_ATTEMPTS = 4
 
 /**
  * A client of the API: `client.GET('/batches/{id}', …)`. It throws a PayrollError for every error response, for a response
- * that is not the service's, and if there is none. A GET whose error passes is sent again before that.
+ * that is not the service's, and if there is none. A GET is retried after a transient error.
  */
 export function createPayrollClient(options: PayrollClientOptions): PayrollClient {
   const { baseUrl, session, renew } = options

@@ -44,7 +44,7 @@ async function requireOwn(client: PayrollClient, signer: Signer, challenge: Chal
   const invalid = (reason: string, cause?: unknown) =>
     new WalletError('challenge-invalid', `the sign-in challenge of ${origin} is not signed: ${reason}`, { cause })
   const toml = `${origin}/.well-known/stellar.toml`
-  // The resolver's own timeout would keep a program running until it is over.
+  // The resolver's own timeout would keep the process alive until it fires.
   const late = Promise.withResolvers<never>()
   const timer = setTimeout(() => late.reject(new Error('it does not respond')), TIMEOUT_MS)
   const resolving = StellarToml.Resolver.resolve(host, { allowHttp: protocol === 'http:' })

@@ -25,7 +25,7 @@ export interface ServiceState {
 
 type Details = Partial<Attention> & Pick<Attention, 'since' | 'why' | 'remedy'>
 
-/** A condition of the service itself, which an operator has to end. */
+/** A condition of the service itself, which an operator must resolve. */
 export interface ServiceCondition {
   level: Attention['level']
   what: string

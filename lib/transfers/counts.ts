@@ -35,7 +35,8 @@ type Settled = Pick<Transfer, 'kind' | 'status' | 'sponsor' | 'feeCharged' | 'cr
  */
 export async function countSettled(tx: Database, ...settled: readonly Settled[]): Promise<void> {
   const counted = settled.filter(isOfUser).map(keyAndSums)
-  for (const same of Map.groupBy(counted, ({ key }) => key.join()).values()) {
+  const groups = [...Map.groupBy(counted, ({ key }) => key.join())]
+  for (const [, same] of groups.toSorted(([one], [other]) => (one < other ? -1 : 1))) {
     const key = same.flatMap((one, index) => (index === 0 ? one.key : []))
     const milliseconds = same.reduce((sum, one) => sum + one.milliseconds, 0)
     const fees = same.reduce((sum, one) => sum + one.fees, 0n)

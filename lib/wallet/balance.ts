@@ -51,6 +51,7 @@ export async function syncBalance(
   let differing: string[] = []
   let archiveRead: string | undefined
   for (let round = 0; round < ROUNDS; round += 1) {
+    deployment.signal?.throwIfAborted()
     const { events, cursor, archive } = await readAccountEvents(deployment, account.address, since)
     archiveRead ??= archive
     balance = events.reduce((before, event) => applyEvent(account, before, event), balance)

@@ -91,14 +91,18 @@ export async function readSource(
 const READINGS = 12
 const READING_MS = 250
 
-/** Waits until the RPC shows an applied transaction, so that what is read next includes it. False after some seconds. */
-export async function untilSeen(server: Pick<rpc.Server, 'getTransaction'>, hash: string): Promise<boolean> {
-  for (let reading = 1; reading <= READINGS; reading += 1) {
+/** Waits until the RPC shows an applied transaction, so that what is read next includes it. Resolves to whether it succeeded; false also after `waitMs`. */
+export async function untilSeen(
+  server: Pick<rpc.Server, 'getTransaction'>,
+  hash: string,
+  waitMs = READINGS * READING_MS,
+): Promise<boolean> {
+  for (let waited = 0; ; waited += READING_MS) {
     const { status } = await reachLedger(server.getTransaction(hash))
-    if (status !== 'NOT_FOUND') return true
+    if (status !== 'NOT_FOUND') return status === 'SUCCESS'
+    if (waited >= waitMs) return false
     await new Promise((resolve) => setTimeout(resolve, READING_MS))
   }
-  return false
 }
 
 /**

@@ -125,7 +125,7 @@ const SENTENCES: Record<AuditAction, [subject: string, sentence: string, detail?
   'batch.failed': [of.batch, 'Batch “March” failed', {}, SERVICE],
   'payout.claimed': [
     of.payout,
-    'The payout to Ada Lovelace in batch “March” was assigned to the transfer to Ada Lovelace',
+    'The transfer to Ada Lovelace was recorded for the payout to Ada Lovelace in batch “March”',
     paying,
     SERVICE,
   ],
@@ -226,7 +226,7 @@ test('describes what remains of an entry whose records are gone', async () => {
   const gone = { transfer: GONE, contractor: GONE, condition: 'jobFailed' }
   const sentenceOf = async (action: AuditAction) => plainText(await describe(action, GONE, gone, SERVICE))
   expect(await sentenceOf('contractor.updated')).toBe('A contractor’s record was changed')
-  expect(await sentenceOf('payout.claimed')).toBe('A payout was assigned to a transfer')
+  expect(await sentenceOf('payout.claimed')).toBe('A transfer was recorded for a payout')
   expect(await sentenceOf('transfer.sponsored')).toBe('A transfer was accepted')
   expect(await sentenceOf('attention.acknowledged')).toBe('A notice about a relay job was acknowledged')
 })

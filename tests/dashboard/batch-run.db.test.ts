@@ -87,7 +87,7 @@ test('shows the channels of a run, how long each may pay and what it waits for, 
     await db.update(relayLines).set(state).where(of)
     return (await findBatchRun(db, batch.id, NOW))?.channels[1]?.waitsFor
   }
-  expect(await waitsFor({ due: new Date(NOW.getTime() + 1) })).toMatch(/^a second look at the ledger/)
+  expect(await waitsFor({ due: new Date(NOW.getTime() + 1) })).toMatch(/^a repeated check of the ledger/)
   expect(await waitsFor({ due: NOW })).toBe('its host')
   const leased = { channel: CHANNELS[1], leasedUntil: new Date('2100-01-01') }
   expect(await waitsFor(leased, eq(relayLines.job, another.id))).toMatch(/^its turn: the channel pays another employer/)
@@ -100,6 +100,6 @@ test('shows the channels of a run, how long each may pay and what it waits for, 
   expect(shown).not.toContain(SEAL)
   const without = (isStarted: boolean) =>
     renderToStaticMarkup(createElement(RunSummary, { run: undefined, isStarted, network: 'local', now: NOW }))
-  expect(without(true)).toContain('Paid by the client')
+  expect(without(true)).toContain('The client pays it')
   expect(without(false)).toContain('It waits for the employer')
 })

@@ -1,4 +1,7 @@
+import { eq } from 'drizzle-orm'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { organisations } from '#drizzle/schema/directory.ts'
+import { transfers } from '#drizzle/schema/transfers.ts'
 import {
   batchRow,
   contractorRow,
@@ -111,4 +114,18 @@ test('transfers leave the last 24 hours and 30 days although nothing else is set
   expect(await countsAfter(1)).toEqual([1, 7, 70])
   expect(await countsAfter(24)).toEqual([0, 6, 60])
   expect(await countsAfter(31 * 24)).toEqual([0, 0, 0])
+})
+
+test('counts nothing of an organisation that was dissolved for one that its user founds with the same id', async () => {
+  const { organisation } = await found('Refounded', [])
+  const settle = () =>
+    insertRows(db, { transfers: [transferRow({ status: 'succeeded', organisation, feeCharged: 10n, createdAt: NOW })] })
+  await settle()
+  await db.delete(transfers).where(eq(transfers.organisation, organisation))
+  await db.delete(organisations).where(eq(organisations.id, organisation))
+  await insertRows(db, { organisations: [organisationRow({ id: organisation, name: 'Refounded' })] })
+  const nothing = { transfers: 0, failed: 0, fees: 0n }
+  expect(await costsOf(organisation)).toEqual({ '24h': nothing, '30d': nothing })
+  while ((await moveWindows(db, hoursAgo(-40 * 24))) > 0);
+  expect(await costsOf(organisation)).toEqual({ '24h': nothing, '30d': nothing })
 })

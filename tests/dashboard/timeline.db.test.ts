@@ -118,7 +118,7 @@ test('shows the transfers of a payout, the acknowledgements of a batch, and the 
     'Refused by the network',
     'Last resubmitted',
     'Sent to the network',
-    'The payout to Ada in batch “Payroll” was assigned to the transfer to Ada',
+    'The transfer to Ada was recorded for the payout to Ada in batch “Payroll”',
     'Recorded',
     'Payout created',
   ])
@@ -159,7 +159,7 @@ test('names the request of each event that one caused', async () => {
   const { events = [] } = (await readPayoutPage(db, payout.id))?.timeline ?? {}
   const requestOf = (event: TimelineEvent) => ('entry' in event ? event.entry.requestId : event.detail.request)
   const caused = events.filter((event) => requestOf(event) === 'payroll-7').map(textOf)
-  expect(caused).toEqual([expect.stringContaining('was assigned to the transfer'), 'Recorded'])
+  expect(caused).toEqual([expect.stringContaining('was recorded for the payout'), 'Recorded'])
 })
 
 test('names the record of each event of an organisation', async () => {
@@ -167,7 +167,7 @@ test('names the record of each event of an organisation', async () => {
     'A notice about batch “Payroll” was acknowledged by Ada: “known”',
     'The payout to Ada in batch “Payroll” failed',
     'The transfer to Ada was looked up on the ledger for Ada',
-    'The payout to Ada in batch “Payroll” was assigned to the transfer to Ada',
+    'The transfer to Ada was recorded for the payout to Ada in batch “Payroll”',
     'The transfer to Ada was accepted from Ada',
   ])
 })

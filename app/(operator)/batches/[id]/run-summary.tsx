@@ -40,7 +40,7 @@ export function RunSummary({ run, isDraft = false, isStarted, network, now }: Ru
       ) : (
         <p>
           {isStarted
-            ? 'Paid by the client, one transfer for each payout.'
+            ? 'The client pays it, with one transfer for each payout.'
             : isDraft
               ? 'The employer has not locked it yet: it may still add payouts, and none can be paid.'
               : 'It waits for the employer, who pays with one transfer for each payout, or has the relay pay.'}
