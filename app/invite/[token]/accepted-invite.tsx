@@ -79,8 +79,7 @@ export function AcceptedInvite(props: AcceptedInviteProps) {
             received
           </li>
           <li>
-            <Command text={`npm run -s wallet -- statement --secret S… --service ${service}`} /> lists every payment
-            with its amount
+            <Command text={`npm run -s wallet -- statement --secret S…`} /> lists every payment with its amount
           </li>
         </ul>
         {!isLocal && (
