@@ -8,6 +8,8 @@ COPY package.json package-lock.json ./
 COPY tests/api/generator/package.json ./tests/api/generator/
 RUN npm ci
 COPY . .
+# The repository is not in the image: --build-arg COMMIT=$(git rev-parse HEAD) names the commit.
+ARG COMMIT=
 RUN BUILD_STANDALONE=1 npm run build && node lib/cli/database-template.ts
 
 FROM base AS dependencies
@@ -21,6 +23,13 @@ COPY --from=dependencies /app/node_modules ./node_modules
 COPY package.json ./
 COPY drizzle ./drizzle
 COPY lib ./lib
+ARG VERSION=1.0.0
+ARG COMMIT=
+ENV COMMIT=${COMMIT}
+LABEL org.opencontainers.image.title="confidential-payroll" \
+  org.opencontainers.image.version="${VERSION}" \
+  org.opencontainers.image.revision="${COMMIT}" \
+  org.opencontainers.image.licenses="MIT"
 USER node
 EXPOSE 3100
 HEALTHCHECK --start-period=30s --interval=10s \
@@ -51,6 +60,13 @@ COPY --from=dependencies /app/node_modules/msgpackr ./node_modules/msgpackr
 COPY --from=dependencies /app/node_modules/pako ./node_modules/pako
 COPY --from=dependencies /app/node_modules/tslib ./node_modules/tslib
 RUN install -d -o node -g node -m 700 /data
+ARG VERSION=1.0.0
+ARG COMMIT=
+ENV COMMIT=${COMMIT}
+LABEL org.opencontainers.image.title="confidential-payroll" \
+  org.opencontainers.image.version="${VERSION}" \
+  org.opencontainers.image.revision="${COMMIT}" \
+  org.opencontainers.image.licenses="MIT"
 USER node
 EXPOSE 3000
 HEALTHCHECK --start-period=30s --interval=10s \

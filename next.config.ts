@@ -1,8 +1,11 @@
 import type { NextConfig } from 'next'
+import { readVersion } from './lib/config/version.ts'
 
 const config: NextConfig = {
   poweredByHeader: false,
   typedRoutes: true,
+  // The build's commit, which `readVersion` finds in it where there is no repository.
+  env: { COMMIT: readVersion().commit ?? '' },
   // No page shows an image that would need /_next/image.
   images: { unoptimized: true },
   agentRules: false,

@@ -2,6 +2,7 @@ import type { Route } from 'next'
 import Link from 'next/link'
 import type { ReactNode } from 'react'
 import { BrandMark } from '#app/brand-mark.tsx'
+import { nameVersion } from '#lib/config/version.ts'
 import { CopyListener } from './copy-listener.tsx'
 import { Live } from './live.tsx'
 import { readPagePulse } from './page-pulse.ts'
@@ -116,6 +117,7 @@ export async function Frame({ here, title, network, q, above, children }: FrameP
             The operator cannot see pay: it is inside the client’s proof, which the service cannot read. The only
             figures here are network fees and the vault, which are public.
           </p>
+          <p className="pt-2">Version {nameVersion()}</p>
         </footer>
       </div>
       <CopyListener />

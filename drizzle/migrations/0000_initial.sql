@@ -113,6 +113,10 @@ CREATE TABLE "chores" (
 	"after" bigint DEFAULT 0 NOT NULL
 );
 --> statement-breakpoint
+CREATE TABLE "contractions" (
+	"migrations" integer PRIMARY KEY NOT NULL
+);
+--> statement-breakpoint
 CREATE TABLE "organisation_costs" (
 	"organisation" uuid PRIMARY KEY NOT NULL,
 	"sequence" bigint NOT NULL,

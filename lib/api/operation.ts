@@ -3,7 +3,7 @@ import { linkTo, type Page } from '#lib/db/paging.ts'
 import type { RefusalCode } from '#lib/refusal/refusal.ts'
 import type { Service } from '#lib/server/services.ts'
 import type { CallerName, Principal } from './caller.ts'
-import type { Method } from './resource.ts'
+import type { Deprecation, Method } from './resource.ts'
 
 /** The sections of the reference, in order. */
 export const GROUPS = {
@@ -99,6 +99,8 @@ interface OperationDocs<Path extends Route> {
   description?: string
   /** not in the specification of the API */
   extension?: true
+  /** what releases will no longer have: docs/releases.md */
+  deprecated?: Deprecation
   /** a description of each parameter of the path */
   parameters?: Record<ParameterNames<Path>, { description: string; example: string }>
   /** the role that the verb itself requires, unless the kind of caller implies it */

@@ -75,6 +75,7 @@ export function presentOperation(operation: Operation): ZodOpenApiOperationObjec
     summary,
     ...(description !== undefined && { description }),
     ...(extension && { 'x-extension': true }),
+    ...(operation.deprecated && { deprecated: true }),
     ...(role && { 'x-role': role }),
     security: scheme === undefined ? [] : [{ [scheme]: [] }],
     ...((query || parameters) && {

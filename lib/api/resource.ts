@@ -17,6 +17,12 @@ export type Method = (typeof METHODS)[number]
  */
 export type Handler<Context> = (request: Request, context: Context) => Promise<unknown>
 
+/** When a method was announced to go (RFC 9745), and when it will stop working at the earliest (RFC 8594). */
+export interface Deprecation {
+  since: Date
+  sunset: Date
+}
+
 export interface ResourceOptions {
   /**
    * The message of the 500 for every unexpected failure, an unreachable dependency included. Without it a bug is 500
@@ -29,6 +35,7 @@ export interface ResourceOptions {
   route?: string
   /** The origins whose pages may read the responses. Default: `configured` */
   readers?: Readers
+  deprecations?: Partial<Record<string, Deprecation>>
 }
 
 /**
@@ -45,6 +52,7 @@ export function resource<Context = unknown>(
   const finish = (request: Request, response: Response, requestId: string) => {
     response.headers.set('X-Request-Id', requestId)
     if (!response.headers.has('Cache-Control')) response.headers.set('Cache-Control', 'no-store')
+    announce(response.headers, options.deprecations?.[request.method])
     return allowReaders(request, response, readers)
   }
   const respond = async (method: Method, request: Request, context: Context, requestId: string) => {
@@ -80,6 +88,13 @@ export function resource<Context = unknown>(
     OPTIONS: async (request) =>
       finish(request, preflight(request, allow), requestIdOf(request.headers.get('x-request-id'))),
   }
+}
+
+function announce(headers: Headers, deprecation: Deprecation | undefined): void {
+  if (!deprecation) return
+  headers.set('Deprecation', `@${Math.floor(deprecation.since.getTime() / 1000)}`)
+  headers.set('Sunset', deprecation.sunset.toUTCString())
+  headers.append('Link', '</docs/guides/releases>; rel="deprecation"; type="text/html"')
 }
 
 /** Counts and times a request by route: clients can invent any number of paths. */

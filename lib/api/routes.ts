@@ -24,8 +24,11 @@ export function routes(path: string, operations: readonly Operation[]) {
   const handlers = declared.map((operation) => [operation.method, handlerOf(operation)] as const)
   const readers = declared.find((operation) => operation.readers)?.readers
   const { failure, advice } = declared.find((operation) => operation.failure) ?? {}
+  const deprecations = Object.fromEntries(
+    declared.flatMap(({ method, deprecated }) => (deprecated ? [[method, deprecated]] : [])),
+  )
   const fixed = { ...(failure && { failure }), ...(advice && { advice }) }
-  const options: ResourceOptions = { route: path, ...(readers && { readers }), ...fixed }
+  const options: ResourceOptions = { route: path, ...(readers && { readers }), deprecations, ...fixed }
   return resource(Object.fromEntries(handlers) as Partial<Record<Method, Handler<unknown>>>, options)
 }
 

@@ -1,13 +1,19 @@
 import { createHash } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
 import { dataPath } from '#lib/config/data-directory.ts'
+import { readVersion } from '#lib/config/version.ts'
 import { answerPrepared, type Prepared, prepare } from '#lib/http/prepared.ts'
+import { Refusal } from '#lib/refusal/refusal.ts'
+
+const FILE = 'confidential-payroll-sdk.tgz'
 
 interface PackedSdk {
-  /** /sdk/<digest>/<name>: the path changes with every byte, since npm caches a tarball by its address. */
+  /** /sdk/<version>-<digest>/confidential-payroll-sdk.tgz: it changes with every byte, since a lock file has the digest. */
   path: string
   tarball: Prepared
 }
+
+const OF_A_VERSION = /^\/sdk\/\d+\.\d+\.\d+[\w.-]*-[0-9a-f]{16}\/confidential-payroll-sdk\.tgz$/
 
 let loading: Promise<PackedSdk | undefined> | undefined
 
@@ -23,7 +29,7 @@ async function readSdk(): Promise<PackedSdk | undefined> {
   if (name === undefined) return undefined
   const bytes = await readFile(dataPath(folder, name))
   const digest = createHash('sha256').update(bytes).digest('hex').slice(0, 16)
-  return { path: `/sdk/${digest}/${name}`, tarball: prepare(bytes, 'application/gzip') }
+  return { path: `/sdk/${readVersion().version}-${digest}/${FILE}`, tarball: prepare(bytes, 'application/gzip') }
 }
 
 /** A redirect to the package of this service's version, so that `npm i https://…/sdk` installs it. */
@@ -32,9 +38,18 @@ export async function redirectToSdk(): Promise<Response | undefined> {
   return sdk && new Response(null, { status: 302, headers: { Location: sdk.path } })
 }
 
-/** The tarball; undefined for the path of another version. */
+/**
+ * The tarball; undefined for a path that no version has.
+ * @throws Refusal `package-gone` for the path of another version
+ */
 export async function sdkFile(request: Request): Promise<Response | undefined> {
   const sdk = await loadSdk()
-  if (!sdk || new URL(request.url).pathname !== sdk.path) return undefined
+  const { pathname } = new URL(request.url)
+  if (!sdk || !OF_A_VERSION.test(pathname)) return undefined
+  if (pathname !== sdk.path) {
+    throw new Refusal('package-gone', `this service has another version of the package now: ${sdk.path}`, {
+      details: { path: sdk.path },
+    })
+  }
   return await answerPrepared(request, sdk.tarball, { 'Cache-Control': 'public, max-age=31536000, immutable' })
 }

@@ -36,6 +36,8 @@ const sweptShape = z.object({
 }) satisfies z.ZodType<ChoreReport>
 
 const READY = {
+  version: '1.0.0',
+  commit: '50a4d0f7a05e6b12ce6ef2cd0a1a8a1a5d1d7f10',
   database: { ok: true },
   ledger: { ok: true, latestLedger: 1_204_331, age: 3 },
   sponsor: { ok: true, address: EXAMPLE.employer, availableXlm: '9998.1234500' },

@@ -2,9 +2,11 @@ import { randomBytes } from 'node:crypto'
 import { Keypair, StrKey } from '@stellar/stellar-sdk'
 import { readKeys } from '#lib/config/embedded-keys.ts'
 import { ConfigurationError, type Environment, environment } from '#lib/config/environment.ts'
+import { readVersion } from '#lib/config/version.ts'
 import type { Actor } from '#lib/db/audit-log.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { DisclosureError } from '#lib/disclosure/disclosure-error.ts'
+import { log } from '#lib/observability/log.ts'
 import { changeChannel } from '#lib/relay/channel-state.ts'
 import { resumePayments } from '#lib/relay/resume.ts'
 import { startRelay } from '#lib/server/relay.ts'
@@ -48,6 +50,7 @@ function besideService(configuration: Environment): Environment {
 }
 
 async function run(): Promise<void> {
+  log('info', 'start', { ...readVersion() })
   const service = await startService(besideService(environment()))
   const host = await startRelay(service)
   print(`relay  ${host.url}/.well-known/disbursement-relay`)

@@ -20,14 +20,10 @@ export class DirectoryInUse extends Error {
   }
 }
 
-export const OTHER_VERSION =
-  'this database belongs to another version of the service; until the first release there is no migration: ' +
-  'remove the folder of its data (DATA_DIR, by default .data, and .data/dev for npm run dev), or name an empty database'
-
-/** Another version of the service created this folder under DATA_DIR. */
+/** Another version of the service wrote this folder under DATA_DIR, and this one cannot use it. */
 export class OtherVersion extends Error {
-  constructor() {
-    super(OTHER_VERSION)
+  constructor(message: string) {
+    super(`${message}. See docs/releases.md`)
     this.name = 'OtherVersion'
   }
 }

@@ -51,6 +51,12 @@ export const PLACE = {
     unset: '`0`, which uses the address of the connection; on Vercel `1`',
     example: '1',
   }),
+  COMMIT: text.optional().meta({
+    about:
+      'The commit that the service and the relays name in `/ready`, the dashboard and the log. A build contains the one that was set when it was built.',
+    unset: 'on Vercel `VERCEL_GIT_COMMIT_SHA`, otherwise that of the Git repository, if there is one',
+    example: '50a4d0f7a05e6b12ce6ef2cd0a1a8a1a5d1d7f10',
+  }),
   DATA_DIR: text.default('.data').meta({
     about: 'The folder for everything embedded: database, ledger and keys. Only one process can use it at a time.',
   }),
@@ -58,6 +64,10 @@ export const PLACE = {
 
 /** Vercel sets these in builds and in functions. */
 export const VERCEL = {
+  VERCEL_GIT_COMMIT_SHA: text.optional().meta({
+    about: 'The commit of the deployment, if `COMMIT` is not set.',
+    example: '50a4d0f7a05e6b12ce6ef2cd0a1a8a1a5d1d7f10',
+  }),
   VERCEL: text
     .optional()
     .meta({ about: 'Set on Vercel, where the service has no disk and no long-running process.', example: '1' }),

@@ -1,7 +1,8 @@
-import { closeSync, fsyncSync, openSync, readdirSync } from 'node:fs'
+import { closeSync, existsSync, fsyncSync, openSync, readdirSync, readFileSync } from 'node:fs'
 import { PGlite } from '@electric-sql/pglite'
 import { pg_trgm } from '@electric-sql/pglite/contrib/pg_trgm'
 import { NodeFS } from '@electric-sql/pglite/nodefs'
+import { dataPath, OtherVersion } from '#lib/config/data-directory.ts'
 
 /** An open file or folder in Emscripten: `nfd` is Node's descriptor, which a folder lacks. */
 interface Stream {
@@ -66,10 +67,22 @@ const START_PARAMETERS = [
 /** The extensions that the migrations create. PostgreSQL has them on disk, and PGlite in its package. */
 export const EXTENSIONS = { pg_trgm }
 
+/** The major version of the PostgreSQL in PGlite. It cannot read the folder of another one. */
+export const POSTGRES_MAJOR = '18'
+
 /**
  * Opens PGlite in a folder so that a commit survives a power cut. By default PGlite leaves flushing to the operating
  * system.
+ * @throws OtherVersion for a folder of another major version of PostgreSQL, which PGlite would fail to open without a reason
  */
 export async function openDurablePglite(directory: string): Promise<PGlite> {
+  const file = dataPath(directory, 'PG_VERSION')
+  const major = existsSync(file) ? readFileSync(file, 'utf8').trim() : POSTGRES_MAJOR
+  if (major !== POSTGRES_MAJOR) {
+    throw new OtherVersion(
+      `PostgreSQL ${major} wrote the database in ${directory}, and this version of the service embeds PostgreSQL ` +
+        `${POSTGRES_MAJOR}: start the version that wrote it, or name another folder (DATA_DIR)`,
+    )
+  }
   return await PGlite.create({ fs: new DurableFiles(directory), startParams: START_PARAMETERS, extensions: EXTENSIONS })
 }

@@ -1,8 +1,8 @@
 import path from 'node:path'
-import { type SQL, sql } from 'drizzle-orm'
+import { max, type SQL, sql } from 'drizzle-orm'
 import { readMigrationFiles } from 'drizzle-orm/migrator'
 import { bigint, PgDialect, type PgSession, pgTable, text } from 'drizzle-orm/pg-core'
-import { OTHER_VERSION } from '#lib/config/data-directory.ts'
+import { contractions } from '#drizzle/schema/contractions.ts'
 import { sqlState } from './errors.ts'
 import { type Database, READ_COMMITTED } from './schema.ts'
 
@@ -24,10 +24,18 @@ const applied = pgTable(MIGRATIONS.migrationsTable, {
 /** The advisory lock of migrations: two instances that start together take turns. */
 const MIGRATION_LOCK = 7_220_130_419_663_201n
 
-/** The database has a schema that this version did not create and cannot migrate. */
+/** Tables of no release, as of a development version before 1.0.0. */
+const UNKNOWN_SCHEMA =
+  'this database has tables that no release of this service has made: name an empty database (DATABASE_URL), or for an ' +
+  'embedded one another folder (DATA_DIR). See docs/releases.md'
+const NEWER_SCHEMA =
+  'a newer version has migrated this database, and this version can no longer use it: start the newer version, or ' +
+  'restore a backup from before the upgrade. See docs/releases.md'
+
+/** This version can neither use the database's schema nor migrate it. The message says what to do. */
 export class OtherSchema extends Error {
-  constructor(options: ErrorOptions = {}) {
-    super(OTHER_VERSION, options)
+  constructor(message: string, options: ErrorOptions = {}) {
+    super(message, options)
     this.name = 'OtherSchema'
   }
 }
@@ -36,26 +44,35 @@ export class OtherSchema extends Error {
 const DUPLICATES = ['42P06', '42P07', '42710']
 
 /**
- * Whether every migration of this version is applied. It costs one query.
+ * Whether every migration of this version is applied. A newer version may have applied more: what a migration adds does
+ * not disturb older versions, and one that removes something says which versions it ends (the table `contractions`).
  * @throws OtherSchema
  */
 export async function isMigrated(db: Database): Promise<boolean> {
-  const ours = new Set(readMigrationFiles(MIGRATIONS).map(({ hash }) => hash))
+  const migrations = readMigrationFiles(MIGRATIONS)
   const recorded = await db
-    .select({ hash: applied.hash })
+    .select()
     .from(applied)
     .catch((error: unknown) => {
       // A database that was never migrated has no such table, or not even a schema for it.
       if (['42P01', '3F000'].includes(sqlState(error) ?? '')) return []
       throw error
     })
-  if (recorded.some(({ hash }) => !ours.has(hash))) throw new OtherSchema()
-  return recorded.length === ours.size
+  const last = migrations.at(-1)?.folderMillis ?? 0
+  const foreign = recorded.filter(({ hash }) => !migrations.some((migration) => migration.hash === hash))
+  const isComplete = migrations.every(({ hash }) => recorded.some((row) => row.hash === hash))
+  if (foreign.length === 0) return isComplete
+  if (!isComplete || foreign.some(({ createdAt }) => createdAt === null || createdAt <= last)) {
+    throw new OtherSchema(UNKNOWN_SCHEMA)
+  }
+  const [{ least } = { least: 0 }] = await db.select({ least: max(contractions.migrations) }).from(contractions)
+  if (least !== null && least > migrations.length) throw new OtherSchema(NEWER_SCHEMA)
+  return true
 }
 
 /**
  * Applies the missing migrations in one transaction: all of them or none.
- * @throws OtherSchema if the tables exist without a record of this version's migrations; any other error of a statement
+ * @throws OtherSchema if tables exist without a record of their migrations; any other error of a statement
  */
 export async function migrate(db: Database): Promise<void> {
   let failure: unknown
@@ -70,7 +87,7 @@ export async function migrate(db: Database): Promise<void> {
   await applying.catch((error: unknown) => {
     // On a lost connection the ROLLBACK also fails, with a less useful error.
     const cause = failure ?? error
-    throw DUPLICATES.includes(sqlState(cause) ?? '') ? new OtherSchema({ cause }) : cause
+    throw DUPLICATES.includes(sqlState(cause) ?? '') ? new OtherSchema(UNKNOWN_SCHEMA, { cause }) : cause
   })
 }
 

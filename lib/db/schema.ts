@@ -2,13 +2,23 @@ import type { PgDatabase, PgQueryResultHKT } from 'drizzle-orm/pg-core'
 import * as archive from '#drizzle/schema/archive.ts'
 import * as audit from '#drizzle/schema/audit.ts'
 import * as chores from '#drizzle/schema/chores.ts'
+import * as contractions from '#drizzle/schema/contractions.ts'
 import * as counts from '#drizzle/schema/counts.ts'
 import * as directory from '#drizzle/schema/directory.ts'
 import * as relay from '#drizzle/schema/relay.ts'
 import * as transfers from '#drizzle/schema/transfers.ts'
 
 /** Every table of the service. */
-export const schema = { ...transfers, ...directory, ...relay, ...audit, ...archive, ...chores, ...counts }
+export const schema = {
+  ...transfers,
+  ...directory,
+  ...relay,
+  ...audit,
+  ...archive,
+  ...chores,
+  ...contractions,
+  ...counts,
+}
 
 /** A database or a transaction of it; verbs take either. */
 export type Database = PgDatabase<PgQueryResultHKT, typeof schema>

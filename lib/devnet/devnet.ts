@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { lockDirectory, OtherVersion } from '#lib/config/data-directory.ts'
@@ -18,9 +17,7 @@ import { rpcMethods } from './rpc/methods.ts'
 import { openFriendbot } from './services/friendbot.ts'
 import { answerRequests } from './services/http-server.ts'
 import { readNetworkFile, writeAuditorFile, writeNetworkFile } from './services/network-file.ts'
-import { encodeData } from './state/entry.ts'
 import type { LedgerContext } from './state/ledger-context.ts'
-import type { StoredEntry } from './state/state.ts'
 import { type LedgerLimits, NETWORK_LEDGER_LIMITS } from './transaction/ledger-room.ts'
 
 export { devnetKeys } from './apply/keys.ts'
@@ -30,8 +27,11 @@ export { type LedgerLimits, multiplyLimits, NETWORK_LEDGER_LIMITS } from './tran
 
 const HISTORY_LEDGERS = 17_280
 
-/** Increases with every change to the tables of the database, or to the JSON in them. */
-const STORE_FORMAT = 2
+/**
+ * The version of what a directory holds: the tables, the JSON in them, and the entries of the first ledger. A change
+ * to any of them increases it, and comes with a migration of older directories.
+ */
+const STATE_VERSION = 1
 
 /** Milliseconds between ledgers. */
 const PROFILES = { quick: 1_000, testnet: 5_000 } as const
@@ -161,12 +161,12 @@ function openNetwork(options: DevnetOptions & { closeMs: number; memory: number 
   if (existing && existing.passphrase !== passphrase) {
     throw new Error(`the network in ${directory} has another passphrase (DEVNET_PASSPHRASE): "${existing.passphrase}"`)
   }
-  if (existing && existing.version === undefined) throw new OtherVersion()
+  if (existing) requireVersion(existing.version, directory)
   let deployment = existing?.deployment
   const genesis = (context: LedgerContext) => {
     const created = makeGenesis(context, keys, proofs.keys)
     deployment = created.deployment
-    if (directory !== null) writeNetworkFile(directory, { passphrase, deployment, version: versionOf(created.entries) })
+    if (directory !== null) writeNetworkFile(directory, { passphrase, deployment, version: STATE_VERSION })
     return created.entries
   }
   const settings = { directory, passphrase, protocol, limits, closeMs, historyLedgers, memory, now, genesis }
@@ -178,12 +178,6 @@ function openNetwork(options: DevnetOptions & { closeMs: number; memory: number 
         `the network in ${directory} was created with other circuits or another DEVNET_PROOFS: remove the directory`,
       )
     }
-    if (
-      existing &&
-      existing.version !== versionOf(makeGenesis({ ...ledger.context(), sequence: 1 }, keys, proofs.keys).entries)
-    ) {
-      throw new OtherVersion()
-    }
     return { ledger, deployment }
   } catch (cause) {
     ledger.stop()
@@ -191,10 +185,15 @@ function openNetwork(options: DevnetOptions & { closeMs: number; memory: number 
   }
 }
 
-function versionOf(entries: readonly StoredEntry[]): string {
-  const hash = createHash('sha256').update(String(STORE_FORMAT))
-  for (const entry of entries) hash.update(`${entry.key}:${encodeData(entry)}:${entry.liveUntil}`)
-  return hash.digest('hex')
+/** @throws OtherVersion */
+function requireVersion(version: unknown, directory: string | null): void {
+  if (version === STATE_VERSION) return
+  if (typeof version === 'number' && version > STATE_VERSION) {
+    throw new OtherVersion(`a newer version of this service wrote the ledger in ${directory}: start that version`)
+  }
+  throw new OtherVersion(
+    `the ledger in ${directory} is older than release 1.0.0: to start anew, remove DATA_DIR with the database in it`,
+  )
 }
 
 /** Whether the network's verifier has the verification keys of these proofs. */

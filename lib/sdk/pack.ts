@@ -3,6 +3,7 @@ import { cpSync, globSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFi
 import { builtinModules } from 'node:module'
 import { fileURLToPath } from 'node:url'
 import { build, type Plugin } from 'vite'
+import { readVersion } from '#lib/config/version.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const FOLDER = `${ROOT}lib/sdk/dist`
@@ -18,14 +19,13 @@ const ENTRIES = {
   './disclosure': 'disclosure',
 } as const
 
-const { version, license, dependencies } = JSON.parse(readFileSync(`${ROOT}package.json`, 'utf8')) as {
-  version: string
+const { license, dependencies } = JSON.parse(readFileSync(`${ROOT}package.json`, 'utf8')) as {
   license: string
   dependencies: Record<string, string>
 }
 
 /**
- * Packs what frontends install: ES modules, one per source file, with their types. The same sources give the same bytes.
+ * Packs what frontends install: ES modules, one per source file, with their types. The same commit gives the same bytes.
  * `npm run client` generates the API's types first.
  * @returns the path of the tarball
  */
@@ -140,11 +140,13 @@ function manifest() {
       imported.add(first.startsWith('@') ? `${first}/${second}` : first)
     }
   }
+  const { version, commit } = readVersion()
   const foreign = [...imported].filter((name) => !dependencies[name] || builtinModules.includes(name))
   if (foreign.length > 0) throw new Error(`the package would import ${foreign.join(', ')}`)
   return {
     name: 'confidential-payroll-sdk',
     version,
+    ...(commit && { gitHead: commit }),
     description: 'Confidential payroll on Stellar for frontends: API client, wallet and prover',
     license,
     type: 'module',

@@ -4,6 +4,7 @@ import { openArchive, readCoverage } from '#lib/archive/history.ts'
 import { FOREIGN, foreignSince } from '#lib/archive/identity.ts'
 import { MIN_HISTORY_LEFT } from '#lib/archive/ranges.ts'
 import { readWindow } from '#lib/archive/source.ts'
+import { readVersion, type Version } from '#lib/config/version.ts'
 import { readPresent } from '#lib/db/clock.ts'
 import { innermostReason } from '#lib/db/errors.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
@@ -25,6 +26,11 @@ export type Check = z.output<typeof checkShape>
 /** The response of GET /ready. */
 export const readinessShape = z.object({
   ok: z.boolean().meta({ description: 'whether all of them are available' }),
+  version: z.string().meta({ description: 'the release that runs' }),
+  commit: z
+    .string()
+    .optional()
+    .meta({ description: 'the commit from which it was built, `-dirty` if files differed from it' }),
   database: checkShape,
   ledger: checkShape,
   sponsor: checkShape,
@@ -70,10 +76,11 @@ async function checkAll(service: Service): Promise<Readiness> {
   noteProblems(service, findings)
   const checks = Object.entries(findings).map(([part, finding]) => [part, present(finding)])
   const parts: Record<Part, Check> = Object.fromEntries(checks)
-  return { ok: Object.values(parts).every(({ ok }) => ok), ...parts }
+  const { version, commit } = readVersion()
+  return { ok: Object.values(parts).every(({ ok }) => ok), version, ...(commit && { commit }), ...parts }
 }
 
-type Part = Exclude<keyof Readiness, 'ok'>
+type Part = Exclude<keyof Readiness, 'ok' | keyof Version>
 
 /** The result of a check, and its problems in words. */
 interface Finding {

@@ -1,3 +1,4 @@
+import { OtherVersion } from '#lib/config/data-directory.ts'
 import { ConfigurationError, type Environment } from '#lib/config/environment.ts'
 import { OtherSchema } from '#lib/db/migration.ts'
 import { ForeignNetwork, type GuardedNetwork } from '#lib/stellar/network.ts'
@@ -20,6 +21,7 @@ export async function checkSurroundings(
     caused(OtherSchema, database(), ({ message }) => {
       return new ConfigurationError(DATABASE_URL ? 'DATABASE_URL' : 'DATA_DIR', message)
     }),
+    caused(OtherVersion, database(), ({ message }) => new ConfigurationError('DATA_DIR', message)),
     caused(ForeignNetwork, network.verify(), ({ message }) => new ConfigurationError('STELLAR_RPC_URL', message)),
   ])
   const late = Promise.withResolvers<void>()

@@ -3,6 +3,7 @@ import { dataPath, lockDirectory } from '#lib/config/data-directory.ts'
 import { type EmbeddedKeys, keepKeys } from '#lib/config/embedded-keys.ts'
 import { type Environment, environment, isConfigurationError, isDevelopment, isSet } from '#lib/config/environment.ts'
 import { embedsLedger } from '#lib/config/listen-host.ts'
+import { readVersion } from '#lib/config/version.ts'
 import { openStore, type Store, type StoreLocation } from '#lib/db/connection.ts'
 import { openGranting } from '#lib/faucet/deposit.ts'
 import { openVault } from '#lib/faucet/vault.ts'
@@ -39,6 +40,7 @@ export async function boot(readsRouterState: RouterStateReader): Promise<void> {
   // A closed log must not end the process: each failed write would be another logged failure.
   for (const output of [process.stdout, process.stderr]) output.on('error', () => undefined)
   if (isDevelopment()) logReadably()
+  log('info', 'start', { ...readVersion() })
   const starting = (async () => {
     const { PORT, KEEP_ALIVE_TIMEOUT } = environment()
     installFrontListener(PORT, isDevelopment(), KEEP_ALIVE_TIMEOUT, readsRouterState)

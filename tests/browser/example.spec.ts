@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect } from '@playwright/test'
 import { createServer, type ViteDevServer } from 'vite'
+import { installSdk } from '../support/install-sdk.ts'
 import { freePort } from '../support/port.ts'
 import { test } from './fixtures.ts'
 import { type RunningProgram, runProgram } from './running-program.ts'
@@ -27,7 +28,7 @@ test.beforeAll(async () => {
   for (const name of NAMES) {
     const project = join(projects, name)
     cpSync(`docs/examples/${name}`, project, { recursive: true })
-    await run('npm', ['install', '--no-audit', '--no-fund', `${program.base}/sdk`], { cwd: project })
+    await installSdk(program.base, project)
     await run(join('node_modules', '.bin', 'tsc'), ['--project', project], { cwd: project })
     const port = await freePort()
     origins[name] = `http://localhost:${port}`

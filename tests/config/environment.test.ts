@@ -87,6 +87,8 @@ const CASES: Record<(typeof VARIABLE_NAMES)[number], Case> = {
     bad: [...badOrigins, '*', ',', 'https://a.example,b.example'],
   },
   PORT: port,
+  COMMIT: anyText,
+  VERCEL_GIT_COMMIT_SHA: anyText,
   DATA_DIR: anyText,
   DATABASE_URL: database,
   VERCEL: {

@@ -7,6 +7,7 @@ import type { Check, Readiness } from '#lib/server/readiness.ts'
 
 const READY: Readiness = {
   ok: true,
+  version: '1.0.0',
   database: { ok: true },
   ledger: { ok: true, latestLedger: 1234, age: 1 },
   sponsor: { ok: true, availableXlm: '9998.0000000' },

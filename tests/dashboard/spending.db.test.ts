@@ -50,6 +50,7 @@ test.each([
 async function showCards(sponsor: string): Promise<string> {
   const ready: Readiness = {
     ok: true,
+    version: '1.0.0',
     database: { ok: true },
     ledger: { ok: true },
     sponsor: { ok: true, availableXlm: '1.0000000' },

@@ -1,11 +1,11 @@
 import fs from 'node:fs'
-import { mkdir, mkdtemp, rm } from 'node:fs/promises'
+import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises'
 import { syncBuiltinESMExports } from 'node:module'
 import { tmpdir } from 'node:os'
 import { dirname, join, relative } from 'node:path'
 import { PGlite } from '@electric-sql/pglite'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import { openDurablePglite } from '#lib/db/durable-files.ts'
+import { openDurablePglite, POSTGRES_MAJOR } from '#lib/db/durable-files.ts'
 
 const { fsyncSync } = fs
 let folder: string
@@ -87,4 +87,12 @@ test('keeps every committed row through a power cut', async () => {
 
 test('loses rows with PGlite alone, because it never syncs', async () => {
   expect(await paymentsAfterPowerCut((directory) => PGlite.create(directory))).toEqual([])
+})
+
+test('embeds the PostgreSQL whose folders this version opens', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'pglite-major-'))
+  const client = await openDurablePglite(directory)
+  await client.close()
+  expect((await readFile(join(directory, 'PG_VERSION'), 'utf8')).trim()).toBe(POSTGRES_MAJOR)
+  await rm(directory, { recursive: true, force: true })
 })

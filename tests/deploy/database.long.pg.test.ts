@@ -3,8 +3,9 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { sql } from 'drizzle-orm'
+import { type SQL, sql } from 'drizzle-orm'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { organisations } from '#drizzle/schema/directory.ts'
 import { readEnvironment } from '#lib/config/environment.ts'
 import { openStore, type Store, type StoreLocation, transact } from '#lib/db/connection.ts'
 import { isPooledNeon } from '#lib/db/drivers.ts'
@@ -84,7 +85,8 @@ test.each<[string, StoreLocation]>([
 })
 
 describe('a database of another version', () => {
-  const unknown = sql`INSERT INTO confidential_payroll_migrations (hash, created_at) VALUES ('of another version', 9999999999999)`
+  const later = sql`INSERT INTO confidential_payroll_migrations (hash, created_at) VALUES ('of a newer version', 9999999999999)`
+  const contraction = sql`INSERT INTO contractions VALUES (1000)`
   const places: Record<string, () => Promise<StoreLocation>> = {
     pg: async () => ({ url: (await spare()).url }),
     Vercel: async () => {
@@ -115,21 +117,65 @@ describe('a database of another version', () => {
     await store.close()
   })
 
-  test.each(Object.entries(places))('is refused by %s with OtherSchema at every attempt', async (_, choose) => {
+  test.each(Object.entries(places))('is used by %s if a newer version only added to it', async (_, choose) => {
     const location = await choose()
-    const older = openStore(location)
-    await (await older.database()).execute(unknown)
-    await older.close()
+    const newer = openStore(location)
+    await (await newer.database()).execute(later)
+    await (await newer.database()).execute(sql`ALTER TABLE organisations ADD COLUMN since_then text DEFAULT 'new'`)
+    await newer.close()
     const store = openStore(location)
-    for (let attempt = 0; attempt < 2; attempt += 1) {
-      await expect(store.database()).rejects.toMatchObject({ code: 'unavailable', cause: { name: 'OtherSchema' } })
-    }
+    const name = `org-${Date.now()}`
+    await (await store.database()).insert(organisations).values({ name })
+    expect(await (await store.database()).select({ name: organisations.name }).from(organisations)).toContainEqual({
+      name,
+    })
     await store.close()
   })
 
+  test.each<[string, SQL]>([
+    [
+      'a migration of no release',
+      sql`UPDATE confidential_payroll_migrations SET created_at = 1, hash = 'of no release'`,
+    ],
+    [
+      'an older migration in addition',
+      sql`INSERT INTO confidential_payroll_migrations (hash, created_at) VALUES ('x', 1)`,
+    ],
+    [
+      'no migration of this version',
+      sql`UPDATE confidential_payroll_migrations SET created_at = 9999999999999, hash = 'x'`,
+    ],
+  ])('is refused if it records %s', async (_, change) => {
+    const { url, store: before } = await spare()
+    await (await before.database()).execute(change)
+    const store = openStore({ url })
+    await expect(store.database()).rejects.toMatchObject({ cause: { message: expect.stringContaining('no release') } })
+    await store.close()
+  })
+
+  test.each(Object.entries(places))(
+    'is refused by %s if a newer version removed what this one uses',
+    async (_, choose) => {
+      const location = await choose()
+      const newer = openStore(location)
+      await (await newer.database()).execute(later)
+      await (await newer.database()).execute(contraction)
+      await newer.close()
+      const store = openStore(location)
+      for (let attempt = 0; attempt < 2; attempt += 1) {
+        await expect(store.database()).rejects.toMatchObject({
+          code: 'unavailable',
+          cause: { name: 'OtherSchema', message: expect.stringContaining('start the newer version') },
+        })
+      }
+      await store.close()
+    },
+  )
+
   test('stops startup with the variable’s name', async () => {
     const { url, store } = await spare()
-    await (await store.database()).execute(unknown)
+    await (await store.database()).execute(later)
+    await (await store.database()).execute(contraction)
     const variables = {
       DATABASE_URL: url,
       SESSION_SECRET: 'a secret for tests, long enough for HS256',

@@ -51,6 +51,16 @@ describe('the images', () => {
     expect(stage).toMatch(/^HEALTHCHECK /m)
   })
 
+  test.each(['web', 'relay'])('name the version and the commit in the labels of %s', (name) => {
+    const { version } = JSON.parse(read('package.json')) as { version: string }
+    const stage = stages.get(name) ?? ''
+    expect(stage).toContain(`ARG VERSION=${version}\nARG COMMIT=\nENV COMMIT=\${COMMIT}\n`)
+    expect(stage).toContain('org.opencontainers.image.version="${VERSION}"')
+    expect(stage).toContain('org.opencontainers.image.revision="${COMMIT}"')
+    // The application's build contains its commit.
+    expect(stages.get('build')).toMatch(/^ARG COMMIT=\nRUN .*npm run build/m)
+  })
+
   test('set the same memory options as npm start', () => {
     const { scripts } = JSON.parse(read('package.json')) as { scripts: { start: string } }
     for (const setting of Object.entries(MEMORY).map((pair) => pair.join('='))) {

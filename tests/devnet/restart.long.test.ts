@@ -99,16 +99,21 @@ test('deletes the oldest ledgers beyond the size limit, but never the latest', (
   database.close()
 })
 
-test.each<[string, (network: Record<string, unknown>) => void]>([
-  ['an earlier storage format', (network) => delete network.version],
-  ['other genesis entries', (network) => Object.assign(network, { version: '0'.repeat(64) })],
-])('refuses a directory with %s', async (_name, change) => {
+test.each<[string, RegExp, (network: Record<string, unknown>) => void]>([
+  ['written before release 1.0.0', /older than release 1\.0\.0/, (network) => delete network.version],
+  ['of a development version', /older than release 1\.0\.0/, (network) => Object.assign(network, { version: '0a' })],
+  ['of a newer version', /start that version/, (network) => Object.assign(network, { version: 1_000 })],
+])('refuses a directory %s, and leaves it as it is', async (_name, advice, change) => {
   await (await openTestNetwork({ directory })).stop()
   const path = join(directory, 'network.json')
   const network = JSON.parse(await readFile(path, 'utf8'))
   change(network)
   await writeFile(path, JSON.stringify(network))
-  await expect(openTestNetwork({ directory })).rejects.toThrow(OtherVersion)
+  const before = await readFile(join(directory, 'ledger.sqlite'))
+  const refused = openTestNetwork({ directory })
+  await expect(refused).rejects.toThrow(OtherVersion)
+  await expect(refused).rejects.toThrow(advice)
+  expect(await readFile(join(directory, 'ledger.sqlite'))).toEqual(before)
   await writeFile(path, JSON.stringify({ ...network, passphrase: 'Another Network' }))
   await expect(openTestNetwork({ directory })).rejects.toThrow('DEVNET_PASSPHRASE')
 })

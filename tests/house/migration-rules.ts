@@ -1,11 +1,14 @@
 import { globSync, readFileSync } from 'node:fs'
 import { pathToFileURL } from 'node:url'
+import { isDeepStrictEqual } from 'node:util'
 import { type DrizzleSnapshotJSON, generateDrizzleJson, generateMigration } from 'drizzle-kit/api'
+import { missingStatements, undeclaredContractions } from '#drizzle/declared-objects.ts'
 import config from '#drizzle/drizzle.config.ts'
+import { readMigrations, readReleased } from '#drizzle/released.ts'
 import type { Rule } from './sources.ts'
 
-const SNAPSHOT = 'drizzle/migrations/meta/0000_snapshot.json'
-const MIGRATION = 'drizzle/migrations/0000_initial.sql'
+const read = (file: string) => readFileSync(file, 'utf8')
+const matching = (pattern: string) => globSync(`drizzle/migrations/${pattern}`).toSorted()
 
 /** All exports of the schema files. */
 async function loadSchema(): Promise<Record<string, unknown>> {
@@ -16,23 +19,31 @@ async function loadSchema(): Promise<Record<string, unknown>> {
 
 export const MIGRATION_RULES: Rule[] = [
   {
-    name: 'the migration matches the schema (npm run db:generate regenerates it)',
-    violations: async () => {
-      const latest = JSON.parse(readFileSync(SNAPSHOT, 'utf8')) as DrizzleSnapshotJSON
-      return await generateMigration(latest, generateDrizzleJson(await loadSchema(), latest.id))
+    name: 'a released migration never changes: add another one (npm run db:generate -- --name WHAT)',
+    violations: () => {
+      const existing = readMigrations()
+      return Object.entries(readReleased()).flatMap(([version, migrations]) =>
+        Object.entries(migrations)
+          .filter(([name, released]) => !isDeepStrictEqual(existing[name], released))
+          .map(([name]) => `${name} differs from release ${version}`),
+      )
     },
   },
   {
-    name: 'there is one migration, between the statements that drizzle-kit cannot describe',
-    violations: () => {
-      const others = globSync('drizzle/migrations/*.sql').filter((file) => file !== MIGRATION)
-      const migration = readFileSync(MIGRATION, 'utf8')
-      const [first, last] = ['drizzle/extensions.sql', 'drizzle/functions.sql'] as const
+    name: 'the migrations match the schema (npm run db:generate -- --name WHAT adds what is missing)',
+    violations: async () => {
+      const latest = JSON.parse(read(matching('meta/*_snapshot.json').at(-1) ?? '')) as DrizzleSnapshotJSON
       return [
-        ...others,
-        ...(migration.startsWith(readFileSync(first, 'utf8')) ? [] : [`${MIGRATION} does not begin with ${first}`]),
-        ...(migration.endsWith(readFileSync(last, 'utf8')) ? [] : [`${MIGRATION} does not end with ${last}`]),
+        ...(await generateMigration(latest, generateDrizzleJson(await loadSchema(), latest.id))),
+        ...missingStatements(read('drizzle/functions.sql'), matching('*.sql').map(read)),
       ]
+    },
+  },
+  {
+    name: 'a migration that removes what older versions use inserts into "contractions" (drizzle/README.md)',
+    violations: () => {
+      const [, ...later] = matching('*.sql')
+      return later.flatMap((file) => undeclaredContractions(read(file)).map((statement) => `${file}: ${statement}`))
     },
   },
 ]

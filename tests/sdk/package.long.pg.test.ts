@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process'
+import { existsSync, globSync } from 'node:fs'
 import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
@@ -6,10 +7,13 @@ import { promisify } from 'node:util'
 import { gzipSync } from 'node:zlib'
 import { build, type Rolldown } from 'vite'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { installSdk } from '../support/install-sdk.ts'
 import { freePort } from '../support/port.ts'
 import { type Program, startProgram } from '../support/program.ts'
 
 const run = promisify(execFile)
+/** The tarball of this build, which the service serves. */
+const packedFile = () => globSync('lib/sdk/dist/*.tgz')[0] ?? ''
 const tool = (name: string) => resolve('node_modules/.bin', name)
 
 let directory: string
@@ -52,7 +56,7 @@ test('a project that installs nothing but the package of /sdk compiles strictly 
   const project = join(directory, 'node')
   await cp('docs/examples/node', project, { recursive: true })
   const options = { cwd: project }
-  await run('npm', ['install', '--no-audit', '--no-fund', `${base}/sdk`], options)
+  await installSdk(base, project)
   await run(tool('tsc'), ['--project', project], options)
   await run(tool('tsc'), ['--project', await checkTypesIn(project)], options)
   const { stdout } = await run(process.execPath, ['pay.ts', base, deployment], options)
@@ -142,22 +146,50 @@ test.each(Object.entries(LIMITS))(
   },
 )
 
+test('a frontend’s npm ci succeeds after the service has changed its version', async () => {
+  const project = join(directory, 'frontend')
+  await mkdir(project)
+  await writeFile(join(project, 'package.json'), JSON.stringify({ name: 'frontend' }))
+  await installSdk(base, project)
+  await rm(join(project, 'node_modules'), { recursive: true })
+  // The lock file names a file of the project, so that no service has to be running.
+  expect(await readFile(join(project, 'package-lock.json'), 'utf8')).not.toContain('localhost')
+  await run('npm', ['ci', '--no-audit', '--no-fund'], { cwd: project })
+  expect(existsSync(join(project, 'node_modules/confidential-payroll-sdk/package.json'))).toBe(true)
+})
+
+test('npm ci names what is gone if its lock file has the address of another version', async () => {
+  const project = join(directory, 'by-address')
+  await mkdir(project)
+  await writeFile(join(project, 'package.json'), JSON.stringify({ name: 'by-address' }))
+  const { headers } = await fetch(`${base}/sdk`, { redirect: 'manual' })
+  const address = base + headers.get('location')
+  await run('npm', ['install', '--no-audit', '--no-fund', address], { cwd: project })
+  const lock = join(project, 'package-lock.json')
+  const before = await readFile(lock, 'utf8')
+  await writeFile(lock, before.replaceAll(/-[0-9a-f]{16}\/confidential/g, '-0000000000000000/confidential'))
+  await rm(join(project, 'node_modules'), { recursive: true })
+  const cache = join(directory, 'npm-cache')
+  const install = run('npm', ['ci', '--no-audit', '--no-fund', '--cache', cache], { cwd: project })
+  await expect(install).rejects.toMatchObject({ stderr: expect.stringContaining('410 Gone') })
+})
+
 test('/sdk redirects to the tarball of this build, which may be cached forever', async () => {
   const redirect = await fetch(`${base}/sdk`, { redirect: 'manual' })
   const location = redirect.headers.get('location') ?? ''
   expect([redirect.status, redirect.headers.get('cache-control')]).toEqual([302, 'no-store'])
-  expect(location).toMatch(/^\/sdk\/[0-9a-f]{16}\/confidential-payroll-sdk-\d+\.\d+\.\d+\.tgz$/)
+  expect(location).toMatch(/^\/sdk\/\d+\.\d+\.\d+-[0-9a-f]{16}\/confidential-payroll-sdk\.tgz$/)
   const tarball = await fetch(base + location)
   expect(tarball.headers.get('cache-control')).toBe('public, max-age=31536000, immutable')
-  const packed = await readFile(`lib/sdk/dist/${location.split('/').at(-1)}`)
+  const packed = await readFile(packedFile())
   expect(Buffer.from(await tarball.arrayBuffer()).equals(packed)).toBe(true)
   const other = await fetch(base + location.replace(/[0-9a-f]{16}/, '0'.repeat(16)))
-  expect(other.status).toBe(404)
+  expect([other.status, await other.json()]).toMatchObject([410, { code: 'package-gone', path: location }])
+  expect((await fetch(`${base}/sdk/elsewhere/confidential-payroll-sdk.tgz`)).status).toBe(404)
 })
 
 test('publint and arethetypeswrong find no problem in the tarball', async () => {
-  const { headers } = await fetch(`${base}/sdk`, { redirect: 'manual' })
-  const tarball = `lib/sdk/dist/${headers.get('location')?.split('/').at(-1)}`
+  const tarball = packedFile()
   expect((await run(tool('publint'), ['run', tarball, '--strict'])).stdout).toContain('All good!')
   // Every problem of an ES module fails the test; the profile ignores resolution modes that don't support ES modules.
   await expect(run(tool('attw'), [tarball, '--profile', 'esm-only'])).resolves.toBeDefined()

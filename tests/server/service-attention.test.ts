@@ -77,6 +77,7 @@ test('names only variables that the service reads', () => {
 const QUIET: Omit<ServiceState, 'settings'> = {
   ready: {
     ok: true,
+    version: '1.0.0',
     database: { ok: true },
     ledger: { ok: true, latestLedger: 7, age: 1 },
     sponsor: { ok: true, address: 'GSPONSOR', availableXlm: '1000.0000000' },

@@ -16,8 +16,8 @@ import type { Deployment } from '../apply/genesis.ts'
 interface NetworkFile {
   readonly passphrase: string
   readonly deployment: Deployment
-  /** digest of the first ledger's entries and of the storage format; it differs between versions */
-  readonly version: string
+  /** the version of the directory's content; before release 1.0.0 it was a digest, or missing */
+  readonly version: number
 }
 
 export function readNetworkFile(directory: string): NetworkFile | undefined {
