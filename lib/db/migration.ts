@@ -1,6 +1,8 @@
+import { createHash } from 'node:crypto'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { max, type SQL, sql } from 'drizzle-orm'
-import { readMigrationFiles } from 'drizzle-orm/migrator'
+import { type MigrationMeta, readMigrationFiles } from 'drizzle-orm/migrator'
 import { bigint, PgDialect, type PgSession, pgTable, text } from 'drizzle-orm/pg-core'
 import { contractions } from '#drizzle/schema/contractions.ts'
 import { sqlState } from './errors.ts'
@@ -16,6 +18,32 @@ export const MIGRATIONS = {
   migrationsSchema: 'public',
   migrationsTable: 'confidential_payroll_migrations',
 }
+/**
+ * The migrations of this version, oldest first, in either layout of drizzle-kit: listed in meta/_journal.json (0.31), or one
+ * folder each (1.0), which begins with its time. A migration keeps its digest when `drizzle-kit up` moves it to a folder.
+ */
+export function readMigrations(folder = MIGRATIONS.migrationsFolder): MigrationMeta[] {
+  const listed = existsSync(path.join(folder, 'meta', '_journal.json'))
+    ? readMigrationFiles({ ...MIGRATIONS, migrationsFolder: folder })
+    : []
+  const separate = readdirSync(folder).flatMap((name): MigrationMeta[] => {
+    const [, ...time] = /^(\d{4})(\d\d)(\d\d)(\d\d)(\d\d)(\d\d)_/.exec(name) ?? []
+    const [year = 0, month = 0, ...rest] = time.map(Number)
+    if (time.length === 0) return []
+    const text = readFileSync(path.join(folder, name, 'migration.sql'), 'utf8')
+    const hash = createHash('sha256').update(text).digest('hex')
+    return [
+      {
+        sql: text.split('--> statement-breakpoint'),
+        bps: true,
+        folderMillis: Date.UTC(year, month - 1, ...rest),
+        hash,
+      },
+    ]
+  })
+  return [...listed, ...separate].sort((one, other) => one.folderMillis - other.folderMillis)
+}
+
 const applied = pgTable(MIGRATIONS.migrationsTable, {
   hash: text().notNull(),
   createdAt: bigint('created_at', { mode: 'number' }),
@@ -49,7 +77,7 @@ const DUPLICATES = ['42P06', '42P07', '42710']
  * @throws OtherSchema
  */
 export async function isMigrated(db: Database): Promise<boolean> {
-  const migrations = readMigrationFiles(MIGRATIONS)
+  const migrations = readMigrations()
   const recorded = await db
     .select()
     .from(applied)
@@ -101,7 +129,7 @@ async function applyMissing(tx: Database): Promise<void> {
   // While a migration waits for a table lock, other instances' statements queue behind it. It gives up before they reach
   // their timeout of 5 s.
   await tx.execute(sql`SELECT set_config('lock_timeout', '4s', true)`)
-  await new PgDialect().migrate(readMigrationFiles(MIGRATIONS), sharedSession(tx), MIGRATIONS)
+  await new PgDialect().migrate(readMigrations(), sharedSession(tx), MIGRATIONS)
 }
 
 /**

@@ -1,8 +1,7 @@
 import { createHash } from 'node:crypto'
 import { cpSync, existsSync, readFileSync, renameSync, rmSync } from 'node:fs'
-import { readMigrationFiles } from 'drizzle-orm/migrator'
 import { dataPath } from '#lib/config/data-directory.ts'
-import { MIGRATIONS } from './migration.ts'
+import { readMigrations } from './migration.ts'
 
 /**
  * The folder for templates of the embedded database, which lib/cli/database-template.ts creates. A build does not clear
@@ -13,7 +12,7 @@ export const TEMPLATES = dataPath('.next/cache', 'database')
 /** A template's name depends on its inputs: a different set of migrations or version of PGlite has a different name. */
 export function templateName(): string {
   const hash = createHash('sha256').update(readFileSync(dataPath('node_modules/@electric-sql/pglite', 'package.json')))
-  for (const migration of readMigrationFiles(MIGRATIONS)) hash.update(migration.hash)
+  for (const migration of readMigrations()) hash.update(migration.hash)
   return hash.digest('hex').slice(0, 16)
 }
 

@@ -48,6 +48,18 @@ export async function startDatabase(): Promise<TestDatabase> {
   }
 }
 
+/** A database without tables on the run's PostgreSQL. */
+export async function emptyDatabase(): Promise<Pick<TestDatabase, 'url' | 'drop'>> {
+  const postgres = inject('postgres')
+  if (!postgres) throw new Error('only a test on PostgreSQL gets an empty database')
+  const { serverUrl } = postgres
+  const name = `t_${randomUUID().replaceAll('-', '')}`
+  await onServer(serverUrl, `CREATE DATABASE ${name}`)
+  const url = new URL(serverUrl)
+  url.pathname = `/${name}`
+  return { url: url.href, drop: () => onServer(serverUrl, `DROP DATABASE ${name} WITH (FORCE)`) }
+}
+
 async function copyPglite(template: string): Promise<TestDatabase> {
   const directory = await mkdtemp(join(tmpdir(), 'payroll-pglite-'))
   await cp(template, directory, { recursive: true })

@@ -13,6 +13,7 @@ export const GUIDES = {
   configuration: 'Configuration',
   deploy: 'Deploy',
   operate: 'Operate',
+  releases: 'Releases',
   decisions: 'Decisions',
 } as const
 export type GuideName = keyof typeof GUIDES
