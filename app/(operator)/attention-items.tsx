@@ -1,21 +1,19 @@
 import type { Route } from 'next'
-import Link from 'next/link'
-import { Fragment, type ReactNode } from 'react'
+import { Fragment } from 'react'
 import type { Attention } from '#lib/dashboard/attention.ts'
 import { messageAbout, titleOf } from '#lib/dashboard/attention-message.ts'
 import { ActionForm, BUTTON } from './action-form.tsx'
 import { CopyButton } from './copy-button.tsx'
-import { Moment } from './figures.tsx'
+import { type Facts, shownOf } from './facts.tsx'
+import { Moment, type View } from './figures.tsx'
 import { Address } from './hash.tsx'
-import { BatchLink, ContractorLink, OrganisationLink, User } from './record-links.tsx'
+import { PageLink, RecordLink, User } from './record-links.tsx'
 import { Shape } from './status.tsx'
 
-interface AttentionItemsProps {
+interface AttentionItemsProps extends View {
   items: readonly Attention[]
   /** the page that shows them */
   back: string
-  network: string
-  now: Date
 }
 
 /** The items that need attention: what, since when, for whom, why, and the next step with its action. */
@@ -33,75 +31,62 @@ export function AttentionItems({ items, ...page }: AttentionItemsProps) {
 
 type AttentionItemProps = Omit<AttentionItemsProps, 'items'> & { item: Attention }
 
-function AttentionItem({ item, back, network, now }: AttentionItemProps) {
-  const { level, since, affected, why, causes = [], remedy, page, acknowledgement } = item
-  const title = titleOf(item, now)
-  const message = messageAbout(item, now)
-  const isOfRecord = item.organisation || item.batch || item.contractors?.length || item.users?.length
+function AttentionItem({ item, back, ...view }: AttentionItemProps) {
+  const title = titleOf(item, view.now)
+  const message = messageAbout(item, view.now)
   return (
     <div className="px-4 py-3 sm:px-5">
       <p className="flex font-medium [overflow-wrap:anywhere]">
         <span>
-          <Shape tone={level} />
+          <Shape tone={item.level} />
         </span>
-        {page ? (
-          <Link
-            href={page as Route}
-            prefetch={false}
-            className="min-h-6 underline-offset-4 hover:text-accent hover:underline"
-          >
-            {title}
-          </Link>
-        ) : (
-          title
-        )}
+        {item.page ? <PageLink href={item.page as Route} name={title} className={TITLE} /> : title}
       </p>
       <dl className="mt-1 grid grid-cols-[3.25rem_minmax(0,1fr)] items-baseline gap-y-0.5 text-soft [overflow-wrap:anywhere]">
-        {since && (
-          <Row term="Since">
-            <Moment at={since} now={now} />
-          </Row>
-        )}
-        {(isOfRecord || affected) && <Row term="For">{affected ?? <People item={item} network={network} />}</Row>}
-        {why && (
-          <Row term="Why">
-            {why}
-            {causes.length > 0 && (
-              <ul className="list-disc pl-4">
-                {causes.map((cause) => (
-                  <li key={cause}>{cause}</li>
-                ))}
-              </ul>
-            )}
-          </Row>
-        )}
-        <Row term="Next">
-          <span className="text-ink">{remedy}</span>
-        </Row>
-        {message && !message.mail && (
-          <Row term="Tell">
-            “{message.request}” <CopyButton value={message.body} label="Copy the whole message" />
-          </Row>
-        )}
-        {acknowledgement && (
-          <Row term="Seen">
-            Acknowledged by {acknowledgement.operator} <Moment at={acknowledgement.at} now={now} />:{' '}
-            {acknowledgement.note}
-          </Row>
-        )}
+        {shownOf(factsOf(item, message, view)).map(([term, value]) => (
+          <Fragment key={term}>
+            <dt className="text-faint">{term}</dt>
+            <dd>{value}</dd>
+          </Fragment>
+        ))}
       </dl>
       <Actions item={item} title={title} mail={message?.mail} back={back} />
     </div>
   )
 }
 
-function Row({ term, children }: { term: string; children: ReactNode }) {
-  return (
-    <>
-      <dt className="text-faint">{term}</dt>
-      <dd>{children}</dd>
-    </>
-  )
+const TITLE = 'min-h-6 underline-offset-4 hover:text-accent hover:underline'
+
+function factsOf(item: Attention, message: ReturnType<typeof messageAbout>, { now, network }: View): Facts {
+  const { since, affected, why, causes = [], remedy, acknowledgement } = item
+  const isOfRecord = item.organisation || item.batch || item.contractors?.length || item.users?.length
+  return {
+    Since: since && <Moment at={since} now={now} />,
+    For: affected ?? (isOfRecord && <People item={item} network={network} />),
+    Why: why && (
+      <>
+        {why}
+        {causes.length > 0 && (
+          <ul className="list-disc pl-4">
+            {causes.map((cause) => (
+              <li key={cause}>{cause}</li>
+            ))}
+          </ul>
+        )}
+      </>
+    ),
+    Next: <span className="text-ink">{remedy}</span>,
+    Tell: message && !message.mail && (
+      <>
+        “{message.request}” <CopyButton value={message.body} label="Copy the whole message" />
+      </>
+    ),
+    Seen: acknowledgement && (
+      <>
+        Acknowledged by {acknowledgement.operator} <Moment at={acknowledgement.at} now={now} />: {acknowledgement.note}
+      </>
+    ),
+  }
 }
 
 interface ActionsProps extends Pick<AttentionItemProps, 'item' | 'back'> {
@@ -113,16 +98,11 @@ interface ActionsProps extends Pick<AttentionItemProps, 'item' | 'back'> {
 /** What an operator can do about the item. */
 function Actions({ item, title, mail, back }: ActionsProps) {
   const { acknowledgeable, acknowledgement, isStop } = item
+  const of = { back, about: title }
   return (
     <div className="mt-1.5 flex flex-wrap items-start gap-x-3 gap-y-1 empty:hidden sm:pl-13 print:hidden">
       {acknowledgeable?.condition === 'transferOverdue' && (
-        <ActionForm
-          action="look-up-transfer"
-          subject={acknowledgeable.subject}
-          back={back}
-          label="Look up now"
-          about={title}
-        />
+        <ActionForm {...of} action="look-up-transfer" subject={acknowledgeable.subject} label="Look up now" />
       )}
       {mail && (
         <a href={mail} className={`${BUTTON} mt-1 leading-5`}>
@@ -131,21 +111,19 @@ function Actions({ item, title, mail, back }: ActionsProps) {
       )}
       {isStop && (
         <ActionForm
+          {...of}
           action="resume-payments"
           subject="payments"
-          back={back}
           label="Resume payments"
-          about={title}
           why="Why it is safe, for the audit log"
         />
       )}
       {acknowledgeable && !acknowledgement && (
         <ActionForm
+          {...of}
           action="acknowledge"
           subject={acknowledgeable.subject}
-          back={back}
           label="Acknowledge"
-          about={title}
           why="Why nothing more needs to be done"
           fields={{ condition: acknowledgeable.condition, seen: acknowledgeable.lastEvent.toISOString() }}
         />
@@ -160,9 +138,13 @@ function People({ item, network }: Pick<AttentionItemProps, 'item' | 'network'>)
   const emailable = users.filter(({ email }) => email !== null)
   // A wallet can't be emailed, so show it only if there is no email.
   const contacts = emailable.length > 0 ? emailable : users
+  const payees = [
+    ...contractors.map((contractor) => <RecordLink key={contractor.id} type="contractor" {...contractor} />),
+    ...recipients.map((recipient) => <Address key={recipient} value={recipient} network={network} />),
+  ]
   return (
     <>
-      {organisation && <OrganisationLink {...organisation} />}
+      {organisation && <RecordLink type="organisation" {...organisation} />}
       {contacts.map((user, index) => (
         <Fragment key={user.sub}>
           {index > 0 ? ', ' : ' '}
@@ -177,19 +159,13 @@ function People({ item, network }: Pick<AttentionItemProps, 'item' | 'network'>)
       {batch && (
         <>
           {(organisation || contacts.length > 0) && ' · '}
-          <BatchLink {...batch} />
+          <RecordLink type="batch" {...batch} />
         </>
       )}
-      {contractors.map((contractor, index) => (
-        <span key={contractor.id}>
+      {payees.map((payee, index) => (
+        <span key={payee.key}>
           {index === 0 ? ' · ' : ', '}
-          <ContractorLink {...contractor} />
-        </span>
-      ))}
-      {recipients.map((recipient, index) => (
-        <span key={recipient}>
-          {index === 0 && contractors.length === 0 ? ' · ' : ', '}
-          <Address value={recipient} network={network} />
+          {payee}
         </span>
       ))}
       {moreContractors > 0 && ` and ${moreContractors} more`}

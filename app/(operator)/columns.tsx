@@ -1,25 +1,26 @@
 import type { ReactNode } from 'react'
 import type { CsvValue } from '#lib/text/csv.ts'
 import { Moment } from './figures.tsx'
-import { OrganisationLink, type RecordLinkProps } from './record-links.tsx'
-import { Status, statusWord } from './status.tsx'
+import { RecordLink, type RecordType } from './record-links.tsx'
+import { Status, type StatusName, statusWord } from './status.tsx'
 import type { Column } from './table.tsx'
 
-type Layout = Pick<Column<unknown>, 'from' | 'isRepeated' | 'isName'>
+type Layout = Pick<Column<unknown>, 'from' | 'isOmitted' | 'isName'>
+
+interface Named {
+  id: string
+  name?: string | null
+}
 
 /** A column that only the file has. */
 export const fileColumn = <Row,>(head: string, value: (row: Row, now: Date) => CsvValue) => ({ head, value })
 
 /** The link to the page of a record. */
-export const linkColumn = <Row,>(
-  head: string,
-  RecordLink: (of: RecordLinkProps) => ReactNode,
-  of: (row: Row) => RecordLinkProps,
-): Pick<Column<Row>, 'head' | 'cell'> => ({
+export const linkColumn = <Row,>(head: string, type: RecordType, of: (row: Row) => Named): Column<Row> => ({
   head,
   cell: (row) => (
     <span className="font-medium">
-      <RecordLink id={of(row).id} name={of(row).name} />
+      <RecordLink type={type} id={of(row).id} name={of(row).name ?? null} />
     </span>
   ),
 })
@@ -46,21 +47,14 @@ export const organisationColumn = (
 ): Column<{ organisation: string | null; organisationName: string | null }> => ({
   ...layout,
   head: 'Organisation',
-  cell: ({ organisation, organisationName }) =>
-    organisation === null || organisationName === null ? (
-      '–'
-    ) : (
-      <OrganisationLink id={organisation} name={organisationName} />
-    ),
+  cell: ({ organisation: id, organisationName: name }) =>
+    id === null || name === null ? '–' : <RecordLink type="organisation" id={id} name={name} />,
   value: ({ organisationName }) => organisationName,
 })
 
 /** The status of a record, which may depend on the time. */
-export const statusColumn = <Row, Kind extends Parameters<typeof statusWord>[0]>(
-  of: Kind,
-  is: (row: Row, now: Date) => Parameters<typeof statusWord<Kind>>[1],
-): Column<Row> => ({
+export const statusColumn = <Row,>(is: (row: Row, now: Date) => StatusName): Column<Row> => ({
   head: 'Status',
-  cell: (row, { now }) => <Status of={of} is={is(row, now)} />,
-  value: (row, now) => statusWord(of, is(row, now)),
+  cell: (row, { now }) => <Status is={is(row, now)} />,
+  value: (row, now) => statusWord(is(row, now)),
 })

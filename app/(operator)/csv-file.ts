@@ -4,7 +4,7 @@ import { type FilterChecks, readFilters, type UnknownFilter } from '#lib/dashboa
 import { readWholeList } from '#lib/dashboard/list.ts'
 import { readOnly } from '#lib/db/read-only.ts'
 import { Refusal } from '#lib/refusal/refusal.ts'
-import { type ListDisplay, listContext } from './list-display.ts'
+import { fileNameOf, type ListDisplay, listContext } from './list-display.ts'
 import { queryOf } from './query.ts'
 import { readOperator } from './require-operator.ts'
 import type { Column } from './table.tsx'
@@ -13,7 +13,7 @@ const wordsOf = ({ name, value }: UnknownFilter) => `${name}=${value.slice(0, 40
 
 /** The handlers of a list's CSV file, for the operator only. */
 export function csvFile<Checks extends FilterChecks, Row, Shown extends Row>(list: ListDisplay<Checks, Row, Shown>) {
-  const { records, name, columns } = list
+  const { records, columns } = list
   return resource(
     {
       GET: async (request) => {
@@ -28,7 +28,7 @@ export function csvFile<Checks extends FilterChecks, Row, Shown extends Row>(lis
         return new Response(csvStream(file.head, file.parts), {
           headers: {
             'Content-Type': 'text/csv; charset=utf-8',
-            'Content-Disposition': `attachment; filename="${name}-${context.now.toISOString().slice(0, 10)}.csv"`,
+            'Content-Disposition': `attachment; filename="${fileNameOf(list)}-${context.now.toISOString().slice(0, 10)}.csv"`,
           },
         })
       },

@@ -1,6 +1,12 @@
 import { MAX_COUNTED } from '#lib/db/count.ts'
 import { age, groupDigits } from '#lib/text/figures.ts'
 
+/** What figures are shown with. */
+export interface View {
+  now: Date
+  network: string
+}
+
 /** A number of records, which lists count up to MAX_COUNTED: '1,234', or '10,000+'. */
 export const counted = (count: number): string =>
   count > MAX_COUNTED ? `${groupDigits(MAX_COUNTED)}+` : groupDigits(count)
@@ -23,8 +29,13 @@ const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', '
 /** Formats a day: '3 Nov'. */
 export const dayOf = (at: Date): string => `${at.getUTCDate()} ${MONTHS[at.getUTCMonth()]}`
 
+interface MomentProps extends Pick<View, 'now'> {
+  at: Date
+  isShort?: boolean | undefined
+}
+
 /** How long ago, and unless `isShort` the exact UTC time: today's without the date. A pointer shows it in any case. */
-export function Moment({ at, now, isShort = false }: { at: Date; now: Date; isShort?: boolean }) {
+export function Moment({ at, now, isShort = false }: MomentProps) {
   const iso = at.toISOString()
   const isToday = iso.slice(0, 10) === now.toISOString().slice(0, 10)
   const year = at.getUTCFullYear() === now.getUTCFullYear() ? '' : ` ${at.getUTCFullYear()}`

@@ -1,7 +1,8 @@
-import Link from 'next/link'
+import type { Route } from 'next'
 import type { ReactNode } from 'react'
 import type { UnknownFilter } from '#lib/dashboard/filters.ts'
 import { addressOf, firstPage, type Query } from './query.ts'
+import { PageLink } from './record-links.tsx'
 
 /** The filters that a link sets, with the words for their chips, in their order. */
 const LABELS: Record<string, string> = {
@@ -38,11 +39,11 @@ export function FilterForm({ path, query, filters, unknown, names, tab, children
   const chips = Object.entries(LABELS).filter(([name]) => filters[name])
   const times = DAYS.filter(isTime).map((name) => [name, name === 'from' ? 'From' : 'Until'] as const)
   const preserved = [...[...chips, ...times].map(([name]) => name), 'sort', ...(tab === undefined ? [] : [tab])]
-  const isAsked = Object.entries(filters).some(([name, value]) => value !== '' && !preserved.includes(name))
+  const isFiltered = Object.entries(filters).some(([name, value]) => value !== '' && !preserved.includes(name))
   return (
     <div className="print:hidden">
       {/* On a phone the list begins with its rows. The filters are shown by a button, without JavaScript. */}
-      <input id="show-filters" type="checkbox" defaultChecked={isAsked} className="peer sr-only sm:hidden" />
+      <input id="show-filters" type="checkbox" defaultChecked={isFiltered} className="peer sr-only sm:hidden" />
       <label
         htmlFor="show-filters"
         className="mb-3 inline-flex h-9 items-center rounded-md border border-edge bg-surface px-3 peer-checked:border-accent peer-focus-visible:outline-2 peer-focus-visible:outline-accent sm:hidden"
@@ -68,14 +69,12 @@ export function FilterForm({ path, query, filters, unknown, names, tab, children
         >
           Filter
         </button>
-        {isAsked && (
-          <Link
+        {isFiltered && (
+          <PageLink
             href={addressOf(path, Object.fromEntries(preserved.map((name) => [name, filters[name] ?? ''])))}
-            prefetch={false}
+            name="Clear"
             className="px-1 text-soft underline-offset-4 hover:underline"
-          >
-            Clear
-          </Link>
+          />
         )}
       </form>
       {chips.length + times.length > 0 && (
@@ -83,7 +82,7 @@ export function FilterForm({ path, query, filters, unknown, names, tab, children
           {[...chips, ...times].map(([name, label]) => (
             <li key={name}>
               <Chip
-                address={addressOf(path, { ...firstPage(query), [name]: '' })}
+                href={addressOf(path, { ...firstPage(query), [name]: '' })}
                 label={label}
                 value={names[name] ?? filters[name] ?? ''}
               />
@@ -96,21 +95,17 @@ export function FilterForm({ path, query, filters, unknown, names, tab, children
   )
 }
 
-function Chip({ address, label, value }: { address: ReturnType<typeof addressOf>; label: string; value: string }) {
-  return (
-    <Link
-      href={address}
-      prefetch={false}
-      aria-label={`Remove the filter ${label}: ${value}`}
-      className="inline-flex max-w-full items-baseline gap-2 rounded-full bg-accent-wash px-3 py-1 text-[0.8125rem] text-accent-strong hover:underline"
-    >
-      <span className="min-w-0 [overflow-wrap:anywhere]">
-        {label}: <span className="font-medium">{value}</span>
-      </span>
-      <span aria-hidden="true">×</span>
-    </Link>
-  )
-}
+const CHIP =
+  'inline-flex max-w-full items-baseline gap-2 rounded-full bg-accent-wash px-3 py-1 text-[0.8125rem] text-accent-strong hover:underline'
+
+const Chip = ({ href, label, value }: { href: Route; label: string; value: string }) => (
+  <PageLink href={href} aria-label={`Remove the filter ${label}: ${value}`} className={CHIP}>
+    <span className="min-w-0 [overflow-wrap:anywhere]">
+      {label}: <span className="font-medium">{value}</span>
+    </span>
+    <span aria-hidden="true">×</span>
+  </PageLink>
+)
 
 function Day({ name, label, value = '' }: { name: string; label: string; value?: string | undefined }) {
   return (
@@ -135,9 +130,11 @@ function Unknown({ path, query, unknown }: Pick<FilterFormProps, 'path' | 'query
     <p role="alert" className="mb-3 rounded-md bg-bad-wash px-3 py-2 text-[0.8125rem] [overflow-wrap:anywhere]">
       Ignored, since this list has no such filter:{' '}
       {unknown.map(({ name, value }) => `${name}=${value.slice(0, 80)}`).join(', ')}{' '}
-      <Link href={addressOf(path, { ...query, ...others })} prefetch={false} className="underline underline-offset-4">
-        Remove
-      </Link>
+      <PageLink
+        href={addressOf(path, { ...query, ...others })}
+        name="Remove"
+        className="underline underline-offset-4"
+      />
     </p>
   )
 }

@@ -45,3 +45,10 @@ body { max-width: 34rem; margin: 15vh auto; padding: 0 1.5rem; font: 1rem/1.5 sy
 `
   return new Response(page, { status, headers: { 'Content-Type': 'text/html; charset=utf-8' } })
 }
+
+/** Whether `address` is a page of the dashboard, so that a crafted form cannot lead to another site. */
+export function isOwnPage(address: string): boolean {
+  return /^\/(overview|batches|payouts|transfers|contractors|organisations|jobs|audit|ledger)(\/[\w-]+)?(\?[\w=&%.*+-]*)?$/.test(
+    address,
+  )
+}

@@ -1,13 +1,13 @@
 import type { Route } from 'next'
-import Link from 'next/link'
 import type { ReactNode } from 'react'
 import { BrandMark } from '#app/brand-mark.tsx'
 import { nameVersion } from '#lib/config/version.ts'
 import { CopyListener } from './copy-listener.tsx'
 import { Live } from './live.tsx'
-import { readPagePulse } from './page-pulse.ts'
 import { PendingBar } from './pending-bar.tsx'
-import { SearchBox } from './search-box.tsx'
+import { ApiReference, PageLink } from './record-links.tsx'
+import { readPagePulse } from './require-operator.ts'
+import { SearchKey } from './search-key.tsx'
 
 const PAGES = [
   ['/overview', 'Overview'],
@@ -18,6 +18,9 @@ const PAGES = [
   ['/jobs', 'Jobs'],
   ['/audit', 'Audit log'],
 ] as const
+
+const ITEM =
+  'block rounded-md px-2.5 py-1.5 whitespace-nowrap text-soft -outline-offset-2 transition-colors hover:bg-raised hover:text-ink aria-[current]:bg-accent-wash aria-[current]:font-medium aria-[current]:text-accent-strong'
 
 export interface FrameProps {
   /** the page itself, or its parent page */
@@ -44,10 +47,10 @@ export async function Frame({ here, title, network, q, above, children }: FrameP
       </a>
       <header className="print:hidden border-b border-line bg-surface lg:sticky lg:top-0 lg:flex lg:h-dvh lg:flex-col lg:border-r lg:border-b-0">
         <div className="flex items-center justify-between gap-3 px-4 pt-3 pb-1 sm:px-6 lg:px-5 lg:pt-5 lg:pb-4">
-          <Link href="/" prefetch={false} className="flex items-center gap-2.5 py-1 font-semibold tracking-tight">
+          <PageLink href="/" className="flex items-center gap-2.5 py-1 font-semibold tracking-tight">
             <BrandMark />
             <span className="whitespace-nowrap lg:text-[0.8125rem]">Confidential payroll</span>
-          </Link>
+          </PageLink>
           <span className="lg:hidden">
             <SignOut />
           </span>
@@ -59,31 +62,16 @@ export async function Frame({ here, title, network, q, above, children }: FrameP
           <ul className="flex flex-wrap gap-x-0.5 pb-2 lg:flex-col lg:gap-0.5">
             {PAGES.map(([href, name]) => (
               <li key={href}>
-                <Link
-                  href={href}
-                  prefetch={false}
-                  aria-current={href === here ? 'page' : undefined}
-                  className="block rounded-md px-2.5 py-1.5 whitespace-nowrap text-soft -outline-offset-2 transition-colors hover:bg-raised hover:text-ink aria-[current]:bg-accent-wash aria-[current]:font-medium aria-[current]:text-accent-strong"
-                >
-                  {name}
-                </Link>
+                <PageLink href={href} name={name} aria-current={href === here ? 'page' : undefined} className={ITEM} />
               </li>
             ))}
             <li className="lg:hidden">
-              <Link
-                href={'/docs' as Route}
-                prefetch={false}
-                className="block rounded-md px-2.5 py-1.5 whitespace-nowrap text-soft -outline-offset-2 hover:bg-raised hover:text-ink"
-              >
-                API reference
-              </Link>
+              <ApiReference className={ITEM} />
             </li>
           </ul>
         </nav>
         <div className="mt-auto hidden space-y-2 border-t border-line px-5 py-4 lg:block">
-          <Link href={'/docs' as Route} prefetch={false} className="block text-soft underline-offset-4 hover:underline">
-            API reference
-          </Link>
+          <ApiReference className="block text-soft underline-offset-4 hover:underline" />
           <SignOut />
         </div>
       </header>
@@ -95,10 +83,10 @@ export async function Frame({ here, title, network, q, above, children }: FrameP
         >
           {above && (
             <p className="mb-1">
-              <Link href={above.href} prefetch={false} className="text-soft underline-offset-4 hover:underline">
+              <PageLink href={above.href} className="text-soft underline-offset-4 hover:underline">
                 <span aria-hidden="true">← </span>
                 {above.name}
-              </Link>
+              </PageLink>
             </p>
           )}
           <div className="mb-5 flex flex-wrap items-center justify-between gap-x-6 gap-y-1">
@@ -133,5 +121,39 @@ function SignOut() {
         Sign out
       </button>
     </form>
+  )
+}
+
+/** The search over all records, on every page, with or without JavaScript. */
+function SearchBox({ q = '' }: { q?: string | undefined }) {
+  return (
+    <search className="block">
+      <form action="/search" method="get" className="relative">
+        <label htmlFor="q" className="sr-only">
+          Search all records
+        </label>
+        <input
+          id="q"
+          name="q"
+          type="search"
+          key={q}
+          defaultValue={q}
+          placeholder="Search"
+          title="Name, email, hash, address, id or request id"
+          aria-keyshortcuts="/ Control+K Meta+K"
+          maxLength={200}
+          spellCheck={false}
+          autoComplete="off"
+          className="h-9 w-full min-w-0 rounded-md border border-edge bg-surface px-3 placeholder:text-faint lg:pr-9"
+        />
+        <span
+          aria-hidden="true"
+          className="pointer-events-none absolute top-1/2 right-2 -translate-y-1/2 rounded border border-edge px-1.5 font-mono text-xs text-faint max-lg:hidden"
+        >
+          /
+        </span>
+      </form>
+      <SearchKey />
+    </search>
   )
 }

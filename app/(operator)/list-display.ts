@@ -22,10 +22,10 @@ export interface ListDisplay<Checks extends FilterChecks, Row, Shown extends Row
   here: NonNullable<FrameProps['here']>
   title: string
   records: RecordList<Checks, Row>
-  /** of its file, without the day and the extension */
-  name: string
-  /** the noun for one record, and its plural */
+  /** the noun for one record, and its plural, which also names the file */
   nouns: readonly [one: string, many: string]
+  /** the name of the file without the day and the extension, if it is not the plural */
+  file?: string
   /** by default newest or oldest first, if the list can be sorted */
   sorts?: Sorts
   columns: readonly Column<Shown, Row>[]
@@ -37,19 +37,20 @@ export interface ListDisplay<Checks extends FilterChecks, Row, Shown extends Row
   /** shown between the title and the list */
   before?: (db: Database, service: Service) => Promise<ReactNode>
   /** the text for a list without any record, with the next step */
-  empty: (settings: Service['settings']) => ReactNode
+  empty: (settings: Service['settings']) => { title: string; next: ReactNode }
   /** whether it is one tab of another list's page */
   isOneTab?: boolean
 }
 
+type Named = Pick<ListDisplay<FilterChecks, unknown>, 'nouns' | 'file'>
+
 /** A link to the file of a list: what it contains. */
-export interface ListFile {
-  list: { name: string }
+interface ListFile {
+  list: Named
   of: string
 }
 
-/** The address of a list's file for the query of its page. */
-export const fileOf = ({ name }: { name: string }) => `/${name}.csv`
+export const fileNameOf = ({ nouns, file = nouns[1] }: Named): string => file
 
 export const listContext = (db: Database, { settings, now }: Pick<Service, 'settings' | 'now'>): ListContext => ({
   db,

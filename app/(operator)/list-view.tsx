@@ -1,163 +1,169 @@
-import Link from 'next/link'
-import type { ReactNode } from 'react'
-import type { FilterNames } from '#lib/dashboard/filter-names.ts'
-import type { FilterChecks, Filters, UnknownFilter } from '#lib/dashboard/filters.ts'
-import type { List } from '#lib/dashboard/list.ts'
+import { type FilterNames, findFilterNames } from '#lib/dashboard/filter-names.ts'
+import { type FilterChecks, type Filters, readFilters } from '#lib/dashboard/filters.ts'
+import { type List, readList } from '#lib/dashboard/list.ts'
+import type { Database } from '#lib/db/connection.ts'
 import { MAX_COUNTED } from '#lib/db/count.ts'
 import type { Position } from '#lib/db/paging.ts'
 import type { Service } from '#lib/server/services.ts'
 import { groupDigits } from '#lib/text/figures.ts'
 import { FilterForm } from './filter-form.tsx'
-import { Frame, type FrameProps } from './frame.tsx'
-import { BY_TIME, fileOf, type ListDisplay, type ListFile, type Sorts } from './list-display.ts'
+import { BY_TIME, fileNameOf, type ListDisplay, listContext } from './list-display.ts'
 import { Pager } from './pager.tsx'
 import { addressOf, firstPage, type Query } from './query.ts'
+import { ACCENT, PageLink } from './record-links.tsx'
 import { Empty, Table, Unreachable } from './table.tsx'
-import { type Tab, Tabs } from './tabs.tsx'
+import { Tabs } from './tabs.tsx'
 
-export interface ListViewProps<Checks extends FilterChecks, Row, Shown extends Row> {
+/** A page of a list as its database has it. */
+export interface ListReading<Shown> {
+  list: List<Shown>
+  /** the names of the records by which the list is filtered */
+  names: FilterNames
+}
+
+/** Reads a page of a list with the rows that it shows. */
+export async function readShown<Checks extends FilterChecks, Row extends Position, Shown extends Row>(
+  db: Database,
+  { records, describe }: ListDisplay<Checks, Row, Shown>,
+  service: Service,
+  query: Query,
+): Promise<ListReading<Shown>> {
+  const { filters } = readFilters(records.filters, query)
+  const list = await readList(records, listContext(db, service), filters, query)
+  // Rows without a description are shown as they are.
+  const rows = describe ? await describe(db, list.rows) : (list.rows as Shown[])
+  return { list: { ...list, rows }, names: await findFilterNames(db, filters) }
+}
+
+interface ListViewProps<Checks extends FilterChecks, Row, Shown extends Row> {
   display: ListDisplay<Checks, Row, Shown>
   service: Service
   query: Query
-  filters: Filters<Checks>
-  /** the parameters of the query that the list doesn't have */
-  unknown: readonly UnknownFilter[]
-  /** the names of the records by which the list is filtered */
-  names: FilterNames
   /** undefined while the database cannot be reached */
-  list: List<Shown> | undefined
-  /** shown between the title and the list */
-  before?: ReactNode
-  /** on the page of a record: the filters that the path sets, and what else the page shows */
-  within?: { filters: Query; path: string; title: string; above: FrameProps['above']; after: ReactNode }
+  reading: ListReading<Shown> | undefined
+  /** on the page of a record: its path and name, and the filters that the path sets */
+  within?: { path: string; title: string; filters: Query }
 }
 
 /** Every list of the dashboard: filters, tabs with counts, the records, totals and pages. */
 export function ListView<Checks extends FilterChecks, Row extends Position, Shown extends Row>(
   props: ListViewProps<Checks, Row, Shown>,
 ) {
-  const { display, service, query, list, before, within } = props
-  const { here, nouns, records, moreFiles } = display
-  const { title, path, above, after } = { title: display.title, path: here, ...within }
-  const { settings, now } = service
-  const network = settings.network.name
+  const { display, service, query, reading, within } = props
+  const { records } = display
+  const { path, title } = within ?? { path: display.here, title: display.title }
+  const read = readFilters(records.filters, { ...query, ...within?.filters })
   const isOfPath = (name: string) => within !== undefined && name in within.filters
-  const filters: Query = Object.fromEntries(Object.entries(props.filters).filter(([name]) => !isOfPath(name)))
+  const filters: Query = Object.fromEntries(Object.entries(read.filters).filter(([name]) => !isOfPath(name)))
   const tab = records.tabs?.name
-  const isSet = (name: string) => name !== 'sort' && filters[name] !== ''
-  const isFiltered = Object.keys(filters).some((name) => name !== tab && isSet(name))
-  const isTab = tab !== undefined && isSet(tab) && !isFiltered
-  const sorts = display.sorts ?? ('sort' in records.filters ? BY_TIME : [])
-  const files = [{ list: display, of: `These ${nouns[1]}` }, ...(moreFiles?.(props.filters) ?? [])]
+  const shown = { display, service, query, path, title, filters, all: read.filters, tab }
   return (
-    <Frame here={here} title={title} network={network} above={above}>
-      {before}
+    <>
       {records.tabs && (
         <Tabs
           label={records.tabs.name === 'status' ? 'Status' : 'Result'}
           path={path}
           name={records.tabs.name}
-          tabs={tabsOf(records.tabs.values)}
+          tabs={[['', 'All'], ...records.tabs.values.map((value) => [value, capitalized(value)] as const)]}
           query={query}
-          counts={list?.counts}
+          counts={reading?.list.counts}
         />
       )}
-      <FilterForm {...props} path={path} filters={filters} tab={tab}>
-        {display.fields?.(props.filters)}
+      <FilterForm {...{ path, query, filters, unknown: read.unknown, tab }} names={reading?.names ?? {}}>
+        {display.fields?.(read.filters)}
       </FilterForm>
-      {list ? (
-        <>
-          <div className="mb-2 flex flex-wrap items-baseline justify-between gap-x-6 gap-y-1 text-[0.8125rem] text-soft">
-            <p role="status">{totalOf(list, nouns, isFiltered || isTab)}</p>
-            {list.total > 0 && (
-              <div className="flex flex-wrap gap-x-4 print:hidden">
-                {sorts.length > 0 && <SortedBy sorts={sorts} path={path} query={query} />}
-                <Files files={files} filters={props.filters} />
-              </div>
-            )}
-          </div>
-          {list.rows.length === 0 ? (
-            <Empty>
-              {isFiltered || list.previous !== undefined ? (
-                <NothingFound path={path} />
-              ) : isTab && !display.isOneTab && list.counts.get('') ? (
-                <strong>No {nouns[0]} has this status</strong>
-              ) : (
-                display.empty(settings)
-              )}
-            </Empty>
-          ) : (
-            <Table
-              caption={title}
-              view={{ now: now(), network }}
-              columns={display.columns}
-              rows={list.rows}
-              keyOf={({ sequence }) => String(sequence)}
-            />
-          )}
-          <Pager path={path} query={query} list={list} />
-        </>
-      ) : (
-        <Unreachable />
-      )}
-      {after && <div className="mt-8">{after}</div>}
-    </Frame>
+      {reading ? <Records {...shown} list={reading.list} /> : <Unreachable />}
+    </>
   )
 }
 
-const tabsOf = (values: readonly string[]): Tab[] => [
-  ['', 'All'],
-  ...values.map((value) => [value, value.charAt(0).toUpperCase() + value.slice(1)] as const),
-]
+const capitalized = (word: string) => word.charAt(0).toUpperCase() + word.slice(1)
 
-function SortedBy({ sorts, path, query }: { sorts: Sorts; path: string; query: Query }) {
-  const current = sorts.find(([value]) => value === query.sort) ?? sorts[0]
+interface RecordsProps<Checks extends FilterChecks, Row, Shown extends Row>
+  extends Pick<ListViewProps<Checks, Row, Shown>, 'display' | 'service' | 'query'> {
+  path: string
+  title: string
+  list: List<Shown>
+  /** those that the path doesn't set, and all of them */
+  filters: Query
+  all: Filters<Checks>
+  tab: string | undefined
+}
+
+/** The records of a page, with their number, their order and their files. */
+function Records<Checks extends FilterChecks, Row extends Position, Shown extends Row>(
+  props: RecordsProps<Checks, Row, Shown>,
+) {
+  const { display, service, query, path, title, list, filters, all, tab } = props
+  const { nouns, records, columns, isOneTab, moreFiles, sorts = 'sort' in records.filters ? BY_TIME : [] } = display
+  const { settings, now } = service
+  const isSet = (name: string) => name !== 'sort' && filters[name] !== ''
+  const isFiltered = Object.keys(filters).some((name) => name !== tab && isSet(name))
+  const isTab = tab !== undefined && isSet(tab) && !isFiltered
+  const [order] = sorts.find(([value]) => value === query.sort) ?? sorts[0] ?? []
+  const empty = display.empty(settings)
   return (
-    <nav aria-label="Order of the list" className="flex flex-wrap gap-x-2">
-      {sorts.map((sort) => (
-        <Link
-          key={sort[0]}
-          href={addressOf(path, { ...firstPage(query), sort: sort[0] })}
-          prefetch={false}
-          aria-current={sort === current ? 'true' : undefined}
-          className="inline-block min-h-6 leading-6 whitespace-nowrap underline-offset-4 hover:underline aria-[current]:font-medium aria-[current]:text-ink aria-[current]:underline"
-        >
-          {sort[1]}
-        </Link>
-      ))}
-    </nav>
+    <>
+      <div className="mb-2 flex flex-wrap items-baseline justify-between gap-x-6 gap-y-1 text-[0.8125rem] text-soft">
+        <p role="status">{totalOf(list, nouns, isFiltered || isTab)}</p>
+        {list.total > 0 && (
+          <div className="flex flex-wrap gap-x-4 print:hidden">
+            {sorts.length > 0 && (
+              <nav aria-label="Order of the list" className="flex flex-wrap gap-x-2">
+                {sorts.map(([sort, word]) => (
+                  <PageLink
+                    key={sort}
+                    href={addressOf(path, { ...firstPage(query), sort })}
+                    aria-current={sort === order ? 'true' : undefined}
+                    name={word}
+                    className={SORT}
+                  />
+                ))}
+              </nav>
+            )}
+            {[{ list: display, of: `These ${nouns[1]}` }, ...(moreFiles?.(all) ?? [])].map((file) => (
+              <a
+                key={file.of}
+                href={addressOf(`/${fileNameOf(file.list)}.csv`, { ...all, sort: '' })}
+                download
+                className={ACCENT}
+              >
+                {file.of} as CSV
+              </a>
+            ))}
+          </div>
+        )}
+      </div>
+      {list.rows.length > 0 ? (
+        <Table
+          caption={title}
+          view={{ now: now(), network: settings.network.name }}
+          columns={columns}
+          rows={list.rows}
+          keyOf={({ sequence }) => String(sequence)}
+        />
+      ) : isFiltered || list.previous !== undefined ? (
+        <Empty title="Nothing found">
+          <p>No record matches all filters.</p>
+          <p>
+            <PageLink href={addressOf(path, {})} name="Show all" className="" />
+          </p>
+        </Empty>
+      ) : isTab && !isOneTab && list.counts.get('') ? (
+        <Empty title={`No ${nouns[0]} has this status`} />
+      ) : (
+        <Empty title={empty.title}>{empty.next}</Empty>
+      )}
+      <Pager path={path} query={query} list={list} />
+    </>
   )
 }
 
-function Files({ files, filters }: { files: readonly ListFile[]; filters: Query }) {
-  return files.map((file) => (
-    <a
-      key={file.of}
-      href={addressOf(fileOf(file.list), { ...filters, sort: '' })}
-      download
-      className="inline-block min-h-6 leading-6 text-accent underline-offset-4 hover:underline"
-    >
-      {file.of} as CSV
-    </a>
-  ))
-}
+const SORT =
+  'inline-block min-h-6 leading-6 whitespace-nowrap underline-offset-4 hover:underline aria-[current]:font-medium aria-[current]:text-ink aria-[current]:underline'
 
 function totalOf({ total }: List<unknown>, [one, many]: readonly [string, string], isFiltered: boolean): string {
   const found = isFiltered ? ' found' : ''
   if (total > MAX_COUNTED) return `More than ${groupDigits(MAX_COUNTED)} ${many}${found}`
   return `${groupDigits(total)} ${total === 1 ? one : many}${found}`
-}
-
-function NothingFound({ path }: { path: string }) {
-  return (
-    <>
-      <strong>Nothing found</strong>
-      <p>No record matches all filters.</p>
-      <p>
-        <Link href={addressOf(path, {})} prefetch={false}>
-          Show all
-        </Link>
-      </p>
-    </>
-  )
 }

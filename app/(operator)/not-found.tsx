@@ -1,11 +1,10 @@
-import type { Metadata } from 'next'
-import Link from 'next/link'
 import NotFound from '../not-found.tsx'
 import { Frame } from './frame.tsx'
+import { PageLink } from './record-links.tsx'
 import { readOperator } from './require-operator.ts'
 import { Empty } from './table.tsx'
 
-export const metadata: Metadata = { title: 'Not found' }
+export const metadata = { title: 'Not found' }
 
 /** The page for a record that does not exist, inside the dashboard's frame. */
 export default async function RecordNotFound() {
@@ -13,13 +12,10 @@ export default async function RecordNotFound() {
   if (!running) return <NotFound />
   return (
     <Frame title="There is nothing here" network={running.settings.network.name}>
-      <Empty>
-        <strong>404</strong>
+      <Empty title="404">
         <p>The address may be mistyped, or the record has been removed.</p>
         <p>
-          <Link href="/overview" prefetch={false}>
-            Overview
-          </Link>
+          <PageLink href="/overview" name="Overview" className="" />
         </p>
       </Empty>
     </Frame>

@@ -1,11 +1,12 @@
 import type { Route } from 'next'
 import { cookies } from 'next/headers'
 import { redirect } from 'next/navigation'
+import { cache } from 'react'
 import { readOperatorSession } from '#lib/auth/operator.ts'
 import { isConfigurationError } from '#lib/config/environment.ts'
+import { type Pulse, readPulse } from '#lib/dashboard/pulse.ts'
+import { readIfReachable } from '#lib/dashboard/reading.ts'
 import { type Service, service } from '#lib/server/services.ts'
-import { operatorCookies } from './operator-cookies.ts'
-import { readPagePulse } from './page-pulse.ts'
 
 /** Redirects everyone but the operator to the sign-in page. Every page calls it. `here` is the path to return to. */
 export async function requireOperator(here: string): Promise<Service> {
@@ -47,3 +48,23 @@ export async function readOperatorName(): Promise<string | undefined> {
 export function signInAddress(here: string): Route {
   return `/sign-in?to=${encodeURIComponent(here)}`
 }
+
+/**
+ * The names of the operator's cookies. Over https, the prefix binds them to this exact host. Without https that prefix
+ * isn't allowed. The name then includes the port, since cookies are shared by all services on a host.
+ */
+export function operatorCookies(publicUrl: string): { session: string; browser: string; secure: boolean } {
+  const { protocol, port } = new URL(publicUrl)
+  const secure = protocol === 'https:'
+  const name = (role: string) => (secure ? `__Host-${role}` : `${role}-${port || '80'}`)
+  return { session: name('operator'), browser: name('operator-browser'), secure }
+}
+
+/**
+ * The pulse of the page that is being rendered, read once per request, before anything else: if a record changes during
+ * rendering, the next pulse differs and the page reloads. Undefined while the database cannot be reached.
+ */
+export const readPagePulse = cache(async (): Promise<Pulse | undefined> => {
+  const { database } = await service()
+  return await readIfReachable(database, readPulse)
+})

@@ -2,79 +2,47 @@ import type { ReactNode } from 'react'
 
 type Tone = 'good' | 'busy' | 'late' | 'bad' | 'idle' | 'off'
 
-/** The tone and the label of each status, by kind of record. */
+/** The tone and the label of each status, which mean the same for every kind of record. */
 const SIGNS = {
-  transfer: {
-    open: ['busy', 'Open'],
-    overdue: ['late', 'Overdue'],
-    succeeded: ['good', 'Succeeded'],
-    failed: ['bad', 'Failed'],
-    expired: ['bad', 'Expired'],
-    unknown: ['bad', 'Unknown'],
-  },
-  batch: {
-    draft: ['idle', 'Draft'],
-    ready: ['idle', 'Ready'],
-    started: ['busy', 'Started'],
-    stalled: ['late', 'Stalled'],
-    completed: ['good', 'Completed'],
-    failed: ['bad', 'Failed'],
-  },
-  payout: {
-    draft: ['idle', 'Draft'],
-    ready: ['idle', 'Ready'],
-    pending: ['busy', 'Pending'],
-    overdue: ['late', 'Overdue'],
-    paid: ['good', 'Paid'],
-    failed: ['bad', 'Failed'],
-    canceled: ['off', 'Canceled'],
-  },
-  contractor: {
-    invited: ['idle', 'Invited'],
-    onboarding: ['busy', 'Onboarding'],
-    ready: ['good', 'Ready'],
-    inactive: ['off', 'Inactive'],
-  },
-  job: {
-    running: ['busy', 'Running'],
-    stalled: ['late', 'Stalled'],
-    completed: ['good', 'Completed'],
-    failed: ['bad', 'Failed'],
-  },
-  item: {
-    waiting: ['idle', 'Waiting'],
-    preparing: ['busy', 'Building'],
-    sent: ['busy', 'Open'],
-    paid: ['good', 'Paid'],
-    failed: ['bad', 'Failed'],
-    unknown: ['bad', 'Unknown'],
-    canceled: ['off', 'Canceled'],
-  },
-  channel: {
-    free: ['idle', 'Free'],
-    building: ['busy', 'Building'],
-    sending: ['busy', 'Paying'],
-    problem: ['bad', 'Problem'],
-    halted: ['bad', 'Payments stopped'],
-    paused: ['off', 'Paused'],
-    retired: ['off', 'Retired'],
-    stopped: ['off', 'Not running'],
-  },
-} as const satisfies Record<string, Record<string, readonly [Tone, string]>>
-
-type Signs = typeof SIGNS
+  open: ['busy', 'Open'],
+  overdue: ['late', 'Overdue'],
+  succeeded: ['good', 'Succeeded'],
+  failed: ['bad', 'Failed'],
+  expired: ['bad', 'Expired'],
+  unknown: ['bad', 'Unknown'],
+  draft: ['idle', 'Draft'],
+  ready: ['idle', 'Ready'],
+  started: ['busy', 'Started'],
+  stalled: ['late', 'Stalled'],
+  completed: ['good', 'Completed'],
+  pending: ['busy', 'Pending'],
+  paid: ['good', 'Paid'],
+  canceled: ['off', 'Canceled'],
+  invited: ['idle', 'Invited'],
+  onboarding: ['busy', 'Onboarding'],
+  /** of a contractor, who is ready to be paid */
+  payable: ['good', 'Ready'],
+  inactive: ['off', 'Inactive'],
+  running: ['busy', 'Running'],
+  waiting: ['idle', 'Waiting'],
+  preparing: ['busy', 'Building'],
+  sent: ['busy', 'Open'],
+  free: ['idle', 'Free'],
+  building: ['busy', 'Building'],
+  sending: ['busy', 'Paying'],
+  problem: ['bad', 'Problem'],
+  halted: ['bad', 'Payments stopped'],
+  paused: ['off', 'Paused'],
+  retired: ['off', 'Retired'],
+  stopped: ['off', 'Not running'],
+} as const satisfies Record<string, readonly [Tone, string]>
+export type StatusName = keyof typeof SIGNS
 
 /** The label of a status, which CSV files also use. */
-export function statusWord<Kind extends keyof Signs>(of: Kind, is: keyof Signs[Kind] & string): string {
-  const signs: Record<string, readonly [Tone, string]> = SIGNS[of]
-  return signs[is]?.[1] ?? is
-}
+export const statusWord = (is: StatusName): string => SIGNS[is][1]
 
 /** A status as text, with a distinct shape and colour. */
-export function Status<Kind extends keyof Signs>({ of, is }: { of: Kind; is: keyof Signs[Kind] & string }) {
-  const signs: Record<string, readonly [Tone, string]> = SIGNS[of]
-  return <Sign tone={signs[is]?.[0] ?? 'idle'}>{statusWord(of, is)}</Sign>
-}
+export const Status = ({ is }: { is: StatusName }) => <Sign tone={SIGNS[is][0]}>{statusWord(is)}</Sign>
 
 const TEXT: Record<Tone, string> = {
   good: 'text-good',

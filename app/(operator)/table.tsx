@@ -1,15 +1,10 @@
 import type { ReactNode } from 'react'
 import type { CsvValue } from '#lib/text/csv.ts'
-
-/** What cells are shown with. */
-export interface View {
-  now: Date
-  network: string
-}
+import type { View } from './figures.tsx'
 
 /**
  * A column of a table, of the CSV file with the same records, or of both. `from` is the page width from which it is a
- * separate column. On narrower pages its value is below the first column, with its name if `isRepeated`.
+ * separate column. On narrower pages its value is below the first column, with its name, unless it `isOmitted` there.
  */
 export interface Column<Row, FileRow = Row> {
   head: string
@@ -22,7 +17,7 @@ export interface Column<Row, FileRow = Row> {
   /** of the first column: the content below its cell, as wide as the row on a phone */
   beneath?: (row: Row, view: View) => ReactNode
   from?: 'sm' | 'md' | 'lg' | 'xl'
-  isRepeated?: boolean
+  isOmitted?: boolean
   isNumber?: boolean
   /** of the name of a record: on a wide page, it has room for two or three words on a line */
   isName?: boolean
@@ -96,9 +91,9 @@ export function Table<Row>({ caption, view, columns: all, rows, keyOf }: TablePr
 }
 
 function Repeated<Row>({ columns, row, view }: Pick<TableProps<Row>, 'columns' | 'view'> & { row: Row }) {
-  return columns.map(({ head, cell, from, isRepeated }) => {
-    const value = isRepeated && cell?.(row, view)
-    if (!from || !value || value === '–') return null
+  return columns.map(({ head, cell, from, isOmitted }) => {
+    const value = from && !isOmitted && cell?.(row, view)
+    if (!value || value === '–') return null
     return (
       <div
         key={head}
@@ -111,20 +106,18 @@ function Repeated<Row>({ columns, row, view }: Pick<TableProps<Row>, 'columns' |
 }
 
 /** The text in place of a table without rows. */
-export function Empty({ children }: { children: ReactNode }) {
+export function Empty({ title, children }: { title?: string | undefined; children?: ReactNode }) {
   return (
     <div className="space-y-2 rounded-lg border border-dashed border-edge px-6 py-10 text-center text-soft [&_a]:text-accent [&_a]:underline [&_a]:underline-offset-4 [&_:not(.hash)>code]:whitespace-nowrap [&_strong]:block [&_strong]:font-medium [&_strong]:text-ink">
-      {children}
+      {title && <strong>{title}</strong>}
+      {children && <div className="space-y-2">{children}</div>}
     </div>
   )
 }
 
 /** The text of a page while the database cannot be reached. */
-export function Unreachable() {
-  return (
-    <Empty>
-      <strong>The database cannot be reached</strong>
-      <p>Nothing is lost: the service decides open transfers once it is back. This page retries automatically.</p>
-    </Empty>
-  )
-}
+export const Unreachable = () => (
+  <Empty title="The database cannot be reached">
+    Nothing is lost: the service decides open transfers once it is back. This page retries automatically.
+  </Empty>
+)

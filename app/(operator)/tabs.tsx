@@ -1,20 +1,21 @@
-import Link from 'next/link'
 import { counted } from './figures.tsx'
 import { addressOf, firstPage, type Query } from './query.ts'
-
-/** A tab of a list: its value in the query, '' for all records, and its label. */
-export type Tab = readonly [value: string, word: string]
+import { PageLink } from './record-links.tsx'
 
 interface TabsProps {
   label: string
   path: string
   /** the query parameter that selects a tab */
   name: string
-  tabs: readonly Tab[]
+  /** the value of each tab in the query, '' for all records, and its label */
+  tabs: readonly (readonly [value: string, word: string])[]
   query: Query
   /** how many records each tab has, if known */
-  counts: ReadonlyMap<string, number> | undefined
+  counts?: ReadonlyMap<string, number> | undefined
 }
+
+const TAB =
+  'group rounded-full px-3 py-1 whitespace-nowrap text-soft transition-colors hover:bg-raised hover:text-ink aria-[current]:bg-ink aria-[current]:text-page'
 
 /** The tabs of a list. */
 export function Tabs({ label, path, name, tabs, query, counts }: TabsProps) {
@@ -23,12 +24,11 @@ export function Tabs({ label, path, name, tabs, query, counts }: TabsProps) {
   return (
     <nav aria-label={label} className="mb-4 flex flex-wrap print:hidden gap-x-1 gap-y-0.5">
       {tabs.map(([value, word]) => (
-        <Link
+        <PageLink
           key={value}
           href={addressOf(path, { ...firstPage(query), sort: '', [name]: value })}
-          prefetch={false}
           aria-current={value === selected ? 'true' : undefined}
-          className="group rounded-full px-3 py-1 whitespace-nowrap text-soft transition-colors hover:bg-raised hover:text-ink aria-[current]:bg-ink aria-[current]:text-page"
+          className={TAB}
         >
           {word}
           {counts && (
@@ -39,7 +39,7 @@ export function Tabs({ label, path, name, tabs, query, counts }: TabsProps) {
               </span>
             </>
           )}
-        </Link>
+        </PageLink>
       ))}
     </nav>
   )

@@ -93,13 +93,13 @@ test('shows the channels of a run, how long each may pay and what it waits for, 
   expect(await waitsFor(leased, eq(relayLines.job, another.id))).toMatch(/^its turn: the channel pays another employer/)
   await db.update(relayLines).set({ channel: null, leasedUntil: null }).where(eq(relayLines.job, another.id))
   expect(await waitsFor(leased)).toBe('a proof')
-  const shown = renderToStaticMarkup(
-    createElement(RunSummary, { run: found, isStarted: true, network: 'local', now: NOW }),
-  )
+  const show = (run: typeof found, startedAt: Date | null) => {
+    const props = { run, batch: { status: 'ready', startedAt } as const, network: 'local', now: NOW }
+    return renderToStaticMarkup(createElement(RunSummary, props))
+  }
+  const shown = show(found, NOW)
   expect(shown).toContain('delegated until ledger 1000')
   expect(shown).not.toContain(SEAL)
-  const without = (isStarted: boolean) =>
-    renderToStaticMarkup(createElement(RunSummary, { run: undefined, isStarted, network: 'local', now: NOW }))
-  expect(without(true)).toContain('The client pays it')
-  expect(without(false)).toContain('It waits for the employer')
+  expect(show(undefined, NOW)).toContain('The client pays it')
+  expect(show(undefined, null)).toContain('It waits for the employer')
 })

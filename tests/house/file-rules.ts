@@ -28,9 +28,11 @@ function faultOfRoute(file: string): string | undefined {
   return source.split('\n').filter((line) => /^import /.test(line)).length > 2 ? `${file} imports more` : undefined
 }
 
-/** Whether an operator page requires the operator before it awaits anything except its parameters. */
+/** Whether an operator page, or the function that makes it, requires the operator before it awaits anything except its parameters. */
 function requiresOperatorFirst(file: string): boolean {
-  const [, body = ''] = (sources.get(file) ?? '').split(/^export default async function /m)
+  const source = sources.get(file) ?? ''
+  if (/^export default (listPage|recordPage)\(/m.test(source)) return true
+  const [, body = ''] = source.split(/^(?:export default| {2}return) async function /m)
   const awaited = [...body.matchAll(/await ([\w.]+)/g)].map(([, what]) => what)
   return awaited.filter((what) => what !== 'readQuery' && what !== 'params')[0] === 'requireOperator'
 }

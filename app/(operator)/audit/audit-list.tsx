@@ -7,45 +7,15 @@ import { Moment } from '../figures.tsx'
 import { FIELD } from '../filter-form.tsx'
 import type { ListDisplay } from '../list-display.ts'
 
+/** The audit log: each entry with its actor, action, record and time. */
 export const AUDIT_LIST: ListDisplay<typeof AUDIT.filters, AuditLine, DescribedEntry> = {
   records: AUDIT,
-  name: 'audit',
+  file: 'audit',
   here: '/audit',
   title: 'Audit log',
   nouns: ['entry', 'entries'],
   describe: describeEntries,
-  fields: ({ action }) => <ActionField action={action} />,
-  columns: [
-    fileColumn('Number', ({ sequence }) => sequence),
-    // On the page it is the last column.
-    fileColumn('When (UTC)', ({ createdAt }) => createdAt),
-    { head: 'What happened', cell: (entry) => <AuditEntry entry={entry} /> },
-    fileColumn('Action', ({ action }) => action),
-    fileColumn('Actor kind', ({ actorKind }) => actorKind),
-    fileColumn('By', ({ actorSub }) => actorSub),
-    fileColumn('Record kind', ({ action }) => subjectKindOf(action)),
-    fileColumn('Record', ({ subjectId }) => subjectId),
-    organisationColumn({ from: 'lg', isName: true }),
-    fileColumn('Organisation id', ({ organisation }) => organisation),
-    fileColumn('Request', ({ requestId }) => requestId),
-    fileColumn('Detail', ({ detail }) => JSON.stringify(detail)),
-    {
-      head: 'When',
-      from: 'sm',
-      isRepeated: true,
-      cell: ({ createdAt }, { now }) => <Moment at={createdAt} now={now} />,
-    },
-  ],
-  empty: () => (
-    <>
-      <strong>No entries</strong>
-      <p>Every change to a record is logged here. Entries cannot be changed or removed.</p>
-    </>
-  ),
-}
-
-function ActionField({ action }: { action: string }) {
-  return (
+  fields: ({ action }) => (
     <select
       name="action"
       aria-label="Action"
@@ -60,5 +30,25 @@ function ActionField({ action }: { action: string }) {
         </option>
       ))}
     </select>
-  )
+  ),
+  columns: [
+    fileColumn('Number', ({ sequence }) => sequence),
+    // On the page it is the last column.
+    fileColumn('When (UTC)', ({ createdAt }) => createdAt),
+    { head: 'What happened', cell: (entry) => <AuditEntry entry={entry} /> },
+    fileColumn('Action', ({ action }) => action),
+    fileColumn('Actor kind', ({ actorKind }) => actorKind),
+    fileColumn('By', ({ actorSub }) => actorSub),
+    fileColumn('Record kind', ({ action }) => subjectKindOf(action)),
+    fileColumn('Record', ({ subjectId }) => subjectId),
+    organisationColumn({ from: 'lg', isOmitted: true, isName: true }),
+    fileColumn('Organisation id', ({ organisation }) => organisation),
+    fileColumn('Request', ({ requestId }) => requestId),
+    fileColumn('Detail', ({ detail }) => JSON.stringify(detail)),
+    { head: 'When', from: 'sm', cell: ({ createdAt }, { now }) => <Moment at={createdAt} now={now} /> },
+  ],
+  empty: () => ({
+    title: 'No entries',
+    next: 'Every change to a record is logged here. Entries cannot be changed or removed.',
+  }),
 }

@@ -1,14 +1,6 @@
-import type { Metadata } from 'next'
-import { renderList } from '../list-rendering.tsx'
-import { addressOf, readQuery } from '../query.ts'
-import { requireOperator } from '../require-operator.ts'
+import { listPage } from '../list-page.tsx'
 import { AUDIT_LIST } from './audit-list.tsx'
 
-export const metadata: Metadata = { title: 'Audit log' }
+export const metadata = { title: AUDIT_LIST.title }
 
-/** The audit log: each entry with its actor, action, record and time. */
-export default async function AuditPage({ searchParams }: PageProps<'/audit'>) {
-  const query = await readQuery(searchParams)
-  const service = await requireOperator(addressOf('/audit', query))
-  return await renderList(AUDIT_LIST, query, service)
-}
+export default listPage(AUDIT_LIST)

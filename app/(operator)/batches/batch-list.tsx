@@ -4,11 +4,10 @@ import { fileColumn, linkColumn, organisationColumn, statusColumn, timeColumn } 
 import type { ListDisplay } from '../list-display.ts'
 import { PAYOUT_LIST } from '../payouts/payout-list.tsx'
 import { Progress } from '../progress.tsx'
-import { ApiReference, BatchLink } from '../record-links.tsx'
+import { ApiReference } from '../record-links.tsx'
 
 export const BATCH_LIST: ListDisplay<typeof BATCHES.filters, BatchLine> = {
   records: BATCHES,
-  name: 'batches',
   here: '/batches',
   title: 'Batches',
   nouns: ['batch', 'batches'],
@@ -19,7 +18,7 @@ export const BATCH_LIST: ListDisplay<typeof BATCHES.filters, BatchLine> = {
       : [],
   columns: [
     {
-      ...linkColumn('Batch', BatchLink, (batch) => batch),
+      ...linkColumn('Batch', 'batch', (batch) => batch),
       isName: true,
       beneath: (batch) => (
         <div className="my-1 md:hidden">
@@ -28,27 +27,28 @@ export const BATCH_LIST: ListDisplay<typeof BATCHES.filters, BatchLine> = {
       ),
       value: ({ name }) => name,
     },
-    organisationColumn({ from: 'xl', isRepeated: true, isName: true }),
-    statusColumn('batch', batchState),
+    organisationColumn({ from: 'xl', isName: true }),
+    statusColumn(batchState),
     {
       head: 'Paid',
       from: 'md',
+      isOmitted: true,
       cell: (batch) => <BatchProgress batch={batch} />,
       value: (batch) => batch.settledCount,
     },
     fileColumn('Failed', ({ failedCount }) => failedCount),
     fileColumn('Payouts', ({ payoutCount }) => payoutCount),
-    timeColumn('Created', ({ createdAt }) => createdAt, { from: 'sm', isRepeated: true }),
+    timeColumn('Created', ({ createdAt }) => createdAt, { from: 'sm' }),
     fileColumn('Started (UTC)', ({ startedAt }) => startedAt),
-    timeColumn('Last progress', ({ progressedAt }) => progressedAt, { from: 'xl', isRepeated: true }),
+    timeColumn('Last progress', ({ progressedAt }) => progressedAt, { from: 'xl' }),
     fileColumn('Completed (UTC)', ({ completedAt }) => completedAt),
     fileColumn('Batch id', ({ id }) => id),
     fileColumn('Organisation id', ({ organisation }) => organisation),
   ],
-  empty: ({ network }) => (
-    <>
-      <strong>No batches yet</strong>
-      <p>
+  empty: ({ network }) => ({
+    title: 'No batches yet',
+    next: (
+      <>
         An employer creates one with <code>POST /batches</code>; see the <ApiReference />.
         {network.name === 'local' && (
           <>
@@ -56,12 +56,13 @@ export const BATCH_LIST: ListDisplay<typeof BATCHES.filters, BatchLine> = {
             To watch one here, run <code>npm run demo</code>.
           </>
         )}
-      </p>
-    </>
-  ),
+      </>
+    ),
+  }),
 }
 
-function BatchProgress({ batch }: { batch: BatchLine }) {
-  const { name, settledCount, failedCount, payoutCount } = batch
-  return <Progress label={name} settled={settledCount} failed={failedCount} total={payoutCount} />
+/** How many payouts of a batch are paid and have failed. */
+export function BatchProgress({ batch, label = batch.name }: { batch: BatchLine; label?: string }) {
+  const { settledCount, failedCount, payoutCount } = batch
+  return <Progress label={label} settled={settledCount} failed={failedCount} total={payoutCount} />
 }

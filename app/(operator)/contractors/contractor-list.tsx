@@ -2,7 +2,9 @@ import { CONTRACTORS, type ContractorLine } from '#lib/dashboard/contractors.ts'
 import { fileColumn, linkColumn, organisationColumn, statusColumn, timeColumn } from '../columns.tsx'
 import { dayOf } from '../figures.tsx'
 import type { ListDisplay } from '../list-display.ts'
-import { ApiReference, ContractorLink } from '../record-links.tsx'
+import { ApiReference } from '../record-links.tsx'
+
+export const contractorState = ({ status }: ContractorLine) => (status === 'ready' ? 'payable' : status)
 
 export function registrationWords({ isRegistered, address }: ContractorLine): string {
   if (isRegistered) return 'Registered'
@@ -18,13 +20,12 @@ export function inviteWords({ isLinked, invitedUntil }: ContractorLine, now: Dat
 /** The contractors without their rates, which would reveal pay to the operator. */
 export const CONTRACTOR_LIST: ListDisplay<typeof CONTRACTORS.filters, ContractorLine> = {
   records: CONTRACTORS,
-  name: 'contractors',
   here: '/contractors',
   title: 'Contractors',
   nouns: ['contractor', 'contractors'],
   columns: [
     {
-      ...linkColumn('Contractor', ContractorLink, (contractor) => contractor),
+      ...linkColumn('Contractor', 'contractor', (contractor) => contractor),
       isName: true,
       beneath: ({ email }) =>
         email && (
@@ -36,37 +37,31 @@ export const CONTRACTOR_LIST: ListDisplay<typeof CONTRACTORS.filters, Contractor
     },
     // On the page it is after the organisation.
     fileColumn('Email', ({ email }) => email),
-    organisationColumn({ from: 'lg', isRepeated: true, isName: true }),
-    { head: 'Email', from: 'xl', cell: ({ email }) => (email ? <Email email={email} /> : '–') },
-    statusColumn('contractor', ({ status }) => status),
+    organisationColumn({ from: 'lg', isName: true }),
+    { head: 'Email', from: 'xl', isOmitted: true, cell: ({ email }) => (email ? <Email email={email} /> : '–') },
+    statusColumn(contractorState),
     fileColumn('Account', ({ address }) => address),
     fileColumn('On the ledger', registrationWords),
     {
       head: 'Invite',
       from: 'lg',
-      isRepeated: true,
       cell: (contractor, { now }) => <span className="xl:whitespace-nowrap">{inviteWords(contractor, now)}</span>,
       value: inviteWords,
     },
-    timeColumn('Last paid', ({ lastPaidAt }) => lastPaidAt, {
-      from: 'xl',
-      isRepeated: true,
-      none: 'Never',
-      isShort: true,
-    }),
+    timeColumn('Last paid', ({ lastPaidAt }) => lastPaidAt, { from: 'xl', none: 'Never', isShort: true }),
     fileColumn('Created (UTC)', ({ createdAt }) => createdAt),
     fileColumn('Contractor id', ({ id }) => id),
     fileColumn('Organisation id', ({ organisation }) => organisation),
   ],
-  empty: () => (
-    <>
-      <strong>No contractors yet</strong>
-      <p>
+  empty: () => ({
+    title: 'No contractors yet',
+    next: (
+      <>
         An employer adds them with <code>POST /contractors</code>, or many at once with{' '}
         <code>POST /contractors/bulk</code>; see the <ApiReference />.
-      </p>
-    </>
-  ),
+      </>
+    ),
+  }),
 }
 
 /** A full email address. If it is too long for a line, it breaks before the `@`. */

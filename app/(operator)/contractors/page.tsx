@@ -1,14 +1,6 @@
-import type { Metadata } from 'next'
-import { renderList } from '../list-rendering.tsx'
-import { addressOf, readQuery } from '../query.ts'
-import { requireOperator } from '../require-operator.ts'
+import { listPage } from '../list-page.tsx'
 import { CONTRACTOR_LIST } from './contractor-list.tsx'
 
-export const metadata: Metadata = { title: 'Contractors' }
+export const metadata = { title: CONTRACTOR_LIST.title }
 
-/** The contractors of all organisations. */
-export default async function ContractorsPage({ searchParams }: PageProps<'/contractors'>) {
-  const query = await readQuery(searchParams)
-  const service = await requireOperator(addressOf('/contractors', query))
-  return await renderList(CONTRACTOR_LIST, query, service)
-}
+export default listPage(CONTRACTOR_LIST)

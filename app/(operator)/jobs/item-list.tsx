@@ -1,11 +1,48 @@
-import Link from 'next/link'
+import type { ReactNode } from 'react'
 import type { ItemLine } from '#lib/dashboard/jobs.ts'
 import { describeLineError } from '#lib/transfers/line-error.ts'
 import { between } from '../figures.tsx'
 import { Address, TransactionHash } from '../hash.tsx'
 import { addressOf } from '../query.ts'
-import { PayoutLink, TransferLink } from '../record-links.tsx'
+import { PageLink, RecordLink } from '../record-links.tsx'
 import { Status } from '../status.tsx'
+
+interface ItemColumn {
+  head: string
+  cell: (item: ItemLine, network: string) => ReactNode
+  /** the classes that hide the column on narrow pages, and its value below the first column on wide ones */
+  hidden?: readonly [column: string, beneath: string]
+  /** the words before the value below the first column */
+  words?: string
+}
+
+const COLUMNS: readonly ItemColumn[] = [
+  {
+    head: 'Channel',
+    cell: ({ channel }, network) => channel && <Address value={channel} network={network} />,
+    hidden: ['max-md:hidden', 'text-xs text-faint md:hidden'],
+    words: 'via ',
+  },
+  {
+    head: 'Recipient',
+    cell: ({ recipient }, network) => (recipient ? <Address value={recipient} network={network} /> : 'another channel'),
+    hidden: ['max-lg:hidden', 'text-xs text-faint lg:hidden'],
+    words: 'to ',
+  },
+  {
+    head: 'Transfer',
+    // A transaction that this service has no record of has only a hash.
+    cell: ({ transfer, hash }, network) =>
+      transfer ? (
+        <RecordLink type="transfer" id={transfer} />
+      ) : (
+        hash && <TransactionHash value={hash} network={network} />
+      ),
+    hidden: ['max-sm:hidden', 'sm:hidden'],
+  },
+  { head: 'Waited', cell: ({ queuedAt, sentAt }) => sentAt && between(queuedAt, sentAt) },
+  { head: 'Settled in', cell: ({ sentAt, settledAt }) => sentAt && settledAt && between(sentAt, settledAt) },
+]
 
 /**
  * The transfers of a job: the channel that pays, how long each waited and how long the ledger took. On the first
@@ -20,67 +57,24 @@ export function ItemList({ items, network }: { items: readonly ItemLine[]; netwo
       <thead>
         <tr className="text-left text-xs text-faint [&_th]:pr-4 [&_th]:pb-1 [&_th]:font-medium [&_th]:whitespace-nowrap [&_th:last-child]:pr-0">
           <th scope="col">Transfer</th>
-          <th scope="col" className="max-md:hidden">
-            Channel
-          </th>
-          <th scope="col" className="max-lg:hidden">
-            Recipient
-          </th>
-          <th scope="col" className="max-sm:hidden">
-            Transfer
-          </th>
-          <th scope="col">Waited</th>
-          <th scope="col">Settled in</th>
+          {COLUMNS.map(({ head, hidden }) => (
+            <th key={head} scope="col" className={hidden?.[0]}>
+              {head}
+            </th>
+          ))}
         </tr>
       </thead>
       <tbody className="[&_td]:py-1 [&_td]:pr-4 [&_td]:align-top [&_td:last-child]:pr-0">
         {items.map((item) => (
           <tr key={item.position}>
             <td>
-              <span className="mr-2 text-faint">{item.position + 1}</span>
-              <Status of="item" is={item.state} />
-              {item.payout && (
-                <div className="text-xs">
-                  <PayoutLink id={item.payout} name="its payout" />
-                </div>
-              )}
-              {item.error && item.state !== 'failed' && (
-                <p className="text-xs text-bad">{describeLineError(item.error)}</p>
-              )}
-              {item.error && item.state === 'failed' && (
-                <p className="text-xs text-bad">
-                  <Link
-                    href={addressOf('/jobs', { reason: item.error })}
-                    prefetch={false}
-                    className="inline-block min-h-6 underline-offset-4 hover:underline"
-                  >
-                    {describeLineError(item.error)}
-                  </Link>
-                </p>
-              )}
-              <div className="text-xs text-faint lg:hidden">
-                to {item.recipient ? <Address value={item.recipient} network={network} /> : 'another channel'}
-              </div>
-              {item.channel && (
-                <div className="text-xs text-faint md:hidden">
-                  via <Address value={item.channel} network={network} />
-                </div>
-              )}
-              <div className="sm:hidden">
-                <Transfer item={item} network={network} />
-              </div>
+              <Item item={item} network={network} />
             </td>
-            <td className="max-md:hidden">{item.channel ? <Address value={item.channel} network={network} /> : '–'}</td>
-            <td className="max-lg:hidden">
-              {item.recipient ? <Address value={item.recipient} network={network} /> : 'another channel'}
-            </td>
-            <td className="max-sm:hidden">
-              <Transfer item={item} network={network} />
-            </td>
-            <td className="whitespace-nowrap">{item.sentAt ? between(item.queuedAt, item.sentAt) : '–'}</td>
-            <td className="whitespace-nowrap">
-              {item.sentAt && item.settledAt ? between(item.sentAt, item.settledAt) : '–'}
-            </td>
+            {COLUMNS.map(({ head, cell, hidden }) => (
+              <td key={head} className={hidden?.[0] ?? 'whitespace-nowrap'}>
+                {cell(item, network) ?? '–'}
+              </td>
+            ))}
           </tr>
         ))}
       </tbody>
@@ -88,8 +82,35 @@ export function ItemList({ items, network }: { items: readonly ItemLine[]; netwo
   )
 }
 
-/** The record of the item's transfer, or a transaction that this service has no record of. */
-function Transfer({ item: { transfer, hash }, network }: { item: ItemLine; network: string }) {
-  if (transfer) return <TransferLink id={transfer} name={transfer.slice(0, 8)} />
-  return hash ? <TransactionHash hash={hash} network={network} /> : '–'
+/** The number and the state of an item, and what is a column on wider pages. */
+function Item({ item, network }: { item: ItemLine; network: string }) {
+  const { position, state, payout, error } = item
+  const words = error && describeLineError(error)
+  return (
+    <>
+      <span className="mr-2 text-faint">{position + 1}</span>
+      <Status is={state} />
+      {payout && (
+        <div className="text-xs">
+          <RecordLink type="payout" id={payout} name="its payout" />
+        </div>
+      )}
+      {error && (
+        <p className="text-xs text-bad">
+          {state === 'failed' ? <PageLink href={addressOf('/jobs', { reason: error })} name={words ?? ''} /> : words}
+        </p>
+      )}
+      {COLUMNS.map(({ head, cell, hidden, words = '' }) => {
+        const value = hidden && cell(item, network)
+        return (
+          value && (
+            <div key={head} className={hidden[1]}>
+              {words}
+              {value}
+            </div>
+          )
+        )
+      })}
+    </>
+  )
 }

@@ -5,12 +5,11 @@ import { fileColumn, linkColumn, organisationColumn, statusColumn } from '../col
 import { between, Moment } from '../figures.tsx'
 import type { ListDisplay } from '../list-display.ts'
 import { Progress } from '../progress.tsx'
-import { ApiReference, JobLink } from '../record-links.tsx'
+import { ApiReference } from '../record-links.tsx'
 import { Channels } from './channels.tsx'
 
 export const JOB_LIST: ListDisplay<typeof JOBS.filters, JobSummary> = {
   records: JOBS,
-  name: 'jobs',
   here: '/jobs',
   title: 'Jobs',
   nouns: ['job', 'jobs'],
@@ -21,7 +20,7 @@ export const JOB_LIST: ListDisplay<typeof JOBS.filters, JobSummary> = {
   columns: [
     fileColumn('Created (UTC)', ({ createdAt }) => createdAt),
     {
-      ...linkColumn('Job', JobLink, ({ id, batch, batchName }) => ({
+      ...linkColumn('Job', 'job', ({ id, batch, batchName }: JobSummary) => ({
         id,
         name: batch ? `Run of ${batchName}` : `Job ${id.slice(0, 8)}`,
       })),
@@ -32,23 +31,23 @@ export const JOB_LIST: ListDisplay<typeof JOBS.filters, JobSummary> = {
         </div>
       ),
     },
-    organisationColumn({ from: 'xl', isRepeated: true, isName: true }),
+    organisationColumn({ from: 'xl', isName: true }),
     fileColumn('User', ({ userEmail, userSub }) => userEmail ?? userSub),
-    statusColumn('job', jobState),
-    { head: 'Paid', from: 'md', cell: (job) => <JobProgress job={job} />, value: ({ items }) => items.paid },
+    statusColumn(jobState),
+    {
+      head: 'Paid',
+      from: 'md',
+      isOmitted: true,
+      cell: (job) => <JobProgress job={job} />,
+      value: ({ items }) => items.paid,
+    },
     fileColumn('Failed', ({ items }) => items.failed),
     fileColumn('Transfers', ({ items }) => items.all),
     fileColumn('Error', ({ error }) => error),
-    {
-      head: 'Started',
-      from: 'sm',
-      isRepeated: true,
-      cell: ({ createdAt }, { now }) => <Moment at={createdAt} now={now} />,
-    },
+    { head: 'Started', from: 'sm', cell: ({ createdAt }, { now }) => <Moment at={createdAt} now={now} /> },
     {
       head: 'Took',
       from: 'xl',
-      isRepeated: true,
       isNumber: true,
       cell: ({ createdAt, endedAt }, { now }) =>
         endedAt ? between(createdAt, endedAt) : `${between(createdAt, now)} so far`,
@@ -57,23 +56,25 @@ export const JOB_LIST: ListDisplay<typeof JOBS.filters, JobSummary> = {
     fileColumn('Job id', ({ id }) => id),
   ],
   empty: ({ batch }) =>
-    batch ? (
-      <>
-        <strong>No jobs yet</strong>
-        <p>
-          A user starts one with <code>POST /batch</code>; see the <ApiReference />.
-        </p>
-      </>
-    ) : (
-      <>
-        <strong>Batch execution is off</strong>
-        <p>
-          Set <code>BATCH_ENABLED=true</code> and a relay key, and start a relay with <code>npm run relay</code>.
-        </p>
-      </>
-    ),
+    batch
+      ? {
+          title: 'No jobs yet',
+          next: (
+            <>
+              A user starts one with <code>POST /batch</code>; see the <ApiReference />.
+            </>
+          ),
+        }
+      : {
+          title: 'Batch execution is off',
+          next: (
+            <>
+              Set <code>BATCH_ENABLED=true</code> and a relay key, and start a relay with <code>npm run relay</code>.
+            </>
+          ),
+        },
 }
 
-function JobProgress({ job: { items } }: { job: JobSummary }) {
+export function JobProgress({ job: { items } }: { job: JobSummary }) {
   return <Progress label="Transfers" settled={items.paid} failed={items.failed} total={items.all} />
 }

@@ -1,14 +1,6 @@
-import type { Metadata } from 'next'
-import { renderList } from '../list-rendering.tsx'
-import { addressOf, readQuery } from '../query.ts'
-import { requireOperator } from '../require-operator.ts'
+import { listPage } from '../list-page.tsx'
 import { JOB_LIST } from './job-list.tsx'
 
-export const metadata: Metadata = { title: 'Jobs' }
+export const metadata = { title: JOB_LIST.title }
 
-/** The relay: its channels and jobs. */
-export default async function JobsPage({ searchParams }: PageProps<'/jobs'>) {
-  const query = await readQuery(searchParams)
-  const service = await requireOperator(addressOf('/jobs', query))
-  return await renderList(JOB_LIST, query, service)
-}
+export default listPage(JOB_LIST)

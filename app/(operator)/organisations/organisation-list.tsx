@@ -1,44 +1,41 @@
 import { ORGANISATIONS, type OrganisationLine } from '#lib/dashboard/organisations.ts'
 import type { Range } from '#lib/dashboard/traffic.ts'
+import { groupDigits, xlm } from '#lib/text/figures.ts'
 import { formatUnits } from '#lib/text/money.ts'
 import { fileColumn, linkColumn, timeColumn } from '../columns.tsx'
 import { BY_TIME, type ListDisplay } from '../list-display.ts'
-import { OrganisationLink, User } from '../record-links.tsx'
+import { addressOf } from '../query.ts'
+import { PageLink, User } from '../record-links.tsx'
 import { Sign } from '../status.tsx'
 import type { Column } from '../table.tsx'
-import { Count } from './count.tsx'
-import { describeFees } from './fees.tsx'
 
-/** The words of the ranges, in a heading and in a file. */
-const WORDS = { '24h': ['24 h', '24 hours'], '30d': ['30 days', '30 days'] } as const
+/** A number that is a column from tablets on. */
+const NUMBER = { from: 'sm', isNumber: true } as const
 
-const costColumns = (range: Range): Column<OrganisationLine>[] => {
-  const [short, long] = WORDS[range]
-  return [
-    fileColumn(`Transfers, ${long}`, ({ costs }) => costs[range].transfers),
-    fileColumn(`Failed, ${long}`, ({ costs }) => costs[range].failed),
-    fileColumn(`Fees of ${long}, XLM`, ({ costs }) => formatUnits(costs[range].fees)),
-    {
-      head: `Fees, ${short}`,
-      from: 'md',
-      isRepeated: true,
-      isNumber: true,
-      cell: ({ costs }) => describeFees(costs[range], 4),
-    },
-  ]
-}
+const costColumns = (range: Range, short: string, long: string): Column<OrganisationLine>[] => [
+  fileColumn(`Transfers, ${long}`, ({ costs }) => costs[range].transfers),
+  fileColumn(`Failed, ${long}`, ({ costs }) => costs[range].failed),
+  fileColumn(`Fees of ${long}, XLM`, ({ costs }) => formatUnits(costs[range].fees)),
+  { ...NUMBER, head: `Fees, ${short}`, from: 'md', cell: ({ costs }) => <Fees of={costs[range]} places={4} /> },
+]
+
+const countColumn = (head: 'Contractors' | 'Batches', of: 'contractors' | 'batches'): Column<OrganisationLine> => ({
+  ...NUMBER,
+  head,
+  cell: (organisation) => <Count id={organisation.id} count={organisation[of]} path={`/${of}`} />,
+  value: (organisation) => organisation[of],
+})
 
 /** All organisations with the numbers of their records. */
 export const ORGANISATION_LIST: ListDisplay<typeof ORGANISATIONS.filters, OrganisationLine> = {
   records: ORGANISATIONS,
-  name: 'organisations',
   here: '/organisations',
   title: 'Organisations',
   nouns: ['organisation', 'organisations'],
   sorts: [...BY_TIME, ['24h', 'Highest fees, 24 h'], ['30d', 'Highest fees, 30 days']],
   columns: [
     {
-      ...linkColumn('Organisation', OrganisationLink, (organisation) => organisation),
+      ...linkColumn('Organisation', 'organisation', (organisation) => organisation),
       isName: true,
       beneath: ({ users }, { network }) =>
         users.map((user) => (
@@ -49,27 +46,11 @@ export const ORGANISATION_LIST: ListDisplay<typeof ORGANISATIONS.filters, Organi
       value: ({ name }) => name,
     },
     fileColumn('Users', ({ users }) => users.map(({ email, sub }) => email ?? sub).join(', ')),
+    countColumn('Contractors', 'contractors'),
+    countColumn('Batches', 'batches'),
     {
-      head: 'Contractors',
-      from: 'sm',
-      isRepeated: true,
-      isNumber: true,
-      cell: ({ id, contractors }) => <Count id={id} count={contractors} path="/contractors" />,
-      value: ({ contractors }) => contractors,
-    },
-    {
-      head: 'Batches',
-      from: 'sm',
-      isRepeated: true,
-      isNumber: true,
-      cell: ({ id, batches }) => <Count id={id} count={batches} path="/batches" />,
-      value: ({ batches }) => batches,
-    },
-    {
+      ...NUMBER,
       head: 'In progress',
-      from: 'sm',
-      isRepeated: true,
-      isNumber: true,
       cell: ({ id, started, stalled }) => (
         <>
           <Count id={id} count={started} path="/batches" status="started" />
@@ -83,15 +64,43 @@ export const ORGANISATION_LIST: ListDisplay<typeof ORGANISATIONS.filters, Organi
       value: ({ started }) => started,
     },
     fileColumn('Stalled', ({ stalled }) => stalled),
-    ...(['24h', '30d'] as const).flatMap((range) => costColumns(range)),
-    timeColumn('Last paid', ({ lastPaidAt }) => lastPaidAt, { from: 'xl', isRepeated: true, none: 'Never' }),
-    timeColumn('Created', ({ createdAt }) => createdAt, { from: 'xl', isRepeated: true }),
+    ...costColumns('24h', '24 h', '24 hours'),
+    ...costColumns('30d', '30 days', '30 days'),
+    timeColumn('Last paid', ({ lastPaidAt }) => lastPaidAt, { from: 'xl', none: 'Never' }),
+    timeColumn('Created', ({ createdAt }) => createdAt, { from: 'xl' }),
     fileColumn('Organisation id', ({ id }) => id),
   ],
-  empty: () => (
+  empty: () => ({
+    title: 'No organisations yet',
+    next: 'The first contractor, batch or name of an employer founds one.',
+  }),
+}
+
+const COUNT = 'inline-block min-h-6 min-w-6 underline underline-offset-4 hover:text-accent'
+
+/** A count that links to the records. */
+export function Count({ id, count, path, status = '' }: { id: string; count: number; path: string; status?: string }) {
+  if (count === 0) return <span className="text-faint">0</span>
+  return <PageLink href={addressOf(path, { organisation: id, status })} name={groupDigits(count)} className={COUNT} />
+}
+
+/**
+ * What the sponsor was charged for an organisation's transfers of a range, and how many there were.
+ * @param places how many decimals are shown at most; all of them by default
+ */
+export function Fees({ of, places }: { of: OrganisationLine['costs']['24h']; places?: number }) {
+  const { transfers, failed, fees } = of
+  if (transfers === 0) return '–'
+  const counts = [`${groupDigits(transfers)} ${transfers === 1 ? 'transfer' : 'transfers'}`]
+  if (failed > 0) counts.push(`${groupDigits(failed)} failed`)
+  return (
     <>
-      <strong>No organisations yet</strong>
-      <p>The first contractor, batch or name of an employer founds one.</p>
+      <span className="whitespace-nowrap tabular-nums">{xlm(fees, places)} XLM</span>
+      {counts.map((count) => (
+        <span key={count} className="block text-xs whitespace-nowrap text-faint">
+          {count}
+        </span>
+      ))}
     </>
-  ),
+  )
 }

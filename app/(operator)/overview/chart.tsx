@@ -1,8 +1,8 @@
 import type { Route } from 'next'
-import Link from 'next/link'
 import type { ReactNode } from 'react'
 import { RANGES, type Range } from '#lib/dashboard/traffic.ts'
 import { dayOf } from '../figures.tsx'
+import { PageLink, UNDERLINED } from '../record-links.tsx'
 
 /** Width of one part and height of the drawing, in its units. The drawing is stretched to fit. */
 export const PART = 10
@@ -139,7 +139,14 @@ export function Chart(props: ChartProps) {
               {rows.map((row, index) => (
                 <tr key={row[0]}>
                   {row.map((cell, column) => (
-                    <td key={heads[column]}>{column === 0 ? <PartName name={cell} list={lists[index]} /> : cell}</td>
+                    <td key={heads[column]}>
+                      {/* Keyboards and screen readers follow the bars here. */}
+                      {column === 0 && lists[index] ? (
+                        <PageLink href={lists[index]} name={cell} className={UNDERLINED} />
+                      ) : (
+                        cell
+                      )}
+                    </td>
                   ))}
                 </tr>
               ))}
@@ -171,16 +178,6 @@ function AxisLabel({ part, starts, range }: { part: number; starts: readonly Dat
   )
 }
 
-/** The name of a part in the table, which leads to its list: keyboards and screen readers follow the bars here. */
-function PartName({ name, list }: { name: string; list: Route | undefined }) {
-  if (list === undefined) return name
-  return (
-    <Link href={list} prefetch={false} className="inline-block min-h-6 underline underline-offset-4 hover:text-accent">
-      {name}
-    </Link>
-  )
-}
-
 interface ReadingProps {
   heads: readonly string[]
   row: readonly string[]
@@ -195,7 +192,7 @@ interface ReadingProps {
 function Reading({ heads, row, isLate, list }: ReadingProps) {
   return (
     <div className="group relative h-full flex-1 hover:bg-accent-wash/60">
-      {list && <Link href={list} prefetch={false} tabIndex={-1} className="absolute inset-0" />}
+      {list && <PageLink href={list} tabIndex={-1} className="absolute inset-0" />}
       <div
         className={`pointer-events-none absolute top-1 z-10 mx-1 hidden rounded-md border border-line bg-surface px-2.5 py-1.5 text-xs whitespace-nowrap text-ink shadow-card group-hover:block ${isLate ? 'right-full' : 'left-full'}`}
       >

@@ -1,11 +1,11 @@
-import Link from 'next/link'
 import type { BatchLine } from '#lib/dashboard/batches.ts'
 import { batchState } from '#lib/dashboard/lateness.ts'
 import { MAX_COUNTED } from '#lib/db/count.ts'
+import { BatchProgress } from '../batches/batch-list.tsx'
 import { counted, Moment } from '../figures.tsx'
-import { Progress } from '../progress.tsx'
 import { addressOf } from '../query.ts'
-import { BatchLink, OrganisationLink } from '../record-links.tsx'
+import { PageLink, RecordLink } from '../record-links.tsx'
+import { Section } from '../section.tsx'
 import { Status } from '../status.tsx'
 
 interface MovingBatchesProps {
@@ -17,13 +17,11 @@ interface MovingBatchesProps {
 
 /** The batches in progress, those that have been idle longest first. */
 export function MovingBatches({ batches, total, now }: MovingBatchesProps) {
+  const all = `All ${counted(total)} batches in progress`
+  const rest = `${total - batches.length} more, with later progress`
+  const order = <span className="ml-3 text-xs font-normal text-faint">longest without progress first</span>
   return (
-    <section aria-labelledby="moving" className="mb-8">
-      <h2 id="moving" className="mb-2 font-semibold">
-        Batches in progress
-        {total > 0 && <span className="ml-2 font-normal text-faint">{counted(total)}</span>}
-        {total > 1 && <span className="ml-3 text-xs font-normal text-faint">longest without progress first</span>}
-      </h2>
+    <Section id="moving" title="Batches in progress" note={total > 0 && counted(total)} beside={total > 1 && order}>
       {batches.length === 0 ? (
         <p className="rounded-lg border border-line bg-surface px-4 py-3 text-soft shadow-card">
           None. A batch appears here with its first payment, and disappears when everything is paid.
@@ -36,18 +34,13 @@ export function MovingBatches({ batches, total, now }: MovingBatchesProps) {
               className="grid items-center gap-x-6 gap-y-1 px-4 py-3 sm:grid-cols-[minmax(0,1fr)_minmax(0,1fr)] lg:grid-cols-[minmax(0,1fr)_8rem_minmax(0,1fr)_17rem] sm:px-5"
             >
               <div className="min-w-0">
-                <BatchLink id={batch.id} name={batch.name} />
+                <RecordLink type="batch" id={batch.id} name={batch.name} />
                 <div className="text-xs text-faint">
-                  <OrganisationLink id={batch.organisation} name={batch.organisationName} />
+                  <RecordLink type="organisation" id={batch.organisation} name={batch.organisationName} />
                 </div>
               </div>
-              <Status of="batch" is={batchState(batch, now)} />
-              <Progress
-                label={batch.name}
-                settled={batch.settledCount}
-                failed={batch.failedCount}
-                total={batch.payoutCount}
-              />
+              <Status is={batchState(batch, now)} />
+              <BatchProgress batch={batch} />
               {batch.progressedAt && (
                 <p className="text-[0.8125rem] text-soft lg:text-right">
                   <span className="text-xs text-faint">last progress</span> <Moment at={batch.progressedAt} now={now} />
@@ -59,17 +52,13 @@ export function MovingBatches({ batches, total, now }: MovingBatchesProps) {
       )}
       {total > batches.length && (
         <p className="mt-2 text-[0.8125rem]">
-          <Link
+          <PageLink
             href={addressOf('/batches', { status: 'started' })}
-            prefetch={false}
+            name={total > MAX_COUNTED ? all : rest}
             className="text-soft underline underline-offset-4 hover:text-accent"
-          >
-            {total > MAX_COUNTED
-              ? `All ${counted(total)} batches in progress`
-              : `${total - batches.length} more, with later progress`}
-          </Link>
+          />
         </p>
       )}
-    </section>
+    </Section>
   )
 }

@@ -1,4 +1,5 @@
 import type { Settings } from '#lib/server/settings.ts'
+import { Section } from '../section.tsx'
 
 /** A feature that is off, and the variables that turn it on. */
 interface Gap {
@@ -11,10 +12,7 @@ export function NotConfigured({ settings }: { settings: Settings }) {
   const gaps = gapsOf(settings)
   if (gaps.length === 0) return null
   return (
-    <section aria-labelledby="not-configured" className="mt-8">
-      <h2 id="not-configured" className="mb-2 font-semibold">
-        Not configured
-      </h2>
+    <Section id="not-configured" title="Not configured" className="mt-8">
       <ul className="divide-y divide-line border-t border-line text-[0.8125rem]">
         {gaps.map(({ loss, variables }) => (
           <li key={loss} className="flex flex-wrap items-baseline justify-between gap-x-6 gap-y-0.5 py-2">
@@ -31,7 +29,7 @@ export function NotConfigured({ settings }: { settings: Settings }) {
           </li>
         ))}
       </ul>
-    </section>
+    </Section>
   )
 }
 

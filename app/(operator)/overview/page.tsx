@@ -1,17 +1,17 @@
-import type { Metadata, Route } from 'next'
-import Link from 'next/link'
 import { listMovingBatches } from '#lib/dashboard/batches.ts'
-import { type ChannelLine, listChannels } from '#lib/dashboard/channels.ts'
+import { listChannels } from '#lib/dashboard/channels.ts'
 import { readAttention } from '#lib/dashboard/overview.ts'
 import { readIfReachable } from '#lib/dashboard/reading.ts'
 import { readSpending } from '#lib/dashboard/spending.ts'
-import { type Range, readTraffic, type Traffic } from '#lib/dashboard/traffic.ts'
+import { type Range, readTraffic } from '#lib/dashboard/traffic.ts'
+import type { Database } from '#lib/db/connection.ts'
 import { foundProblems, readiness } from '#lib/server/readiness.ts'
 import { serviceAttention } from '#lib/server/service-attention.ts'
 import type { Service } from '#lib/server/services.ts'
-import { readStop, type Stop } from '#lib/transfers/stop.ts'
+import { readStop } from '#lib/transfers/stop.ts'
 import { Frame } from '../frame.tsx'
 import { addressOf, readQuery } from '../query.ts'
+import { ApiReference } from '../record-links.tsx'
 import { requireOperator } from '../require-operator.ts'
 import { Unreachable } from '../table.tsx'
 import { Tabs } from '../tabs.tsx'
@@ -24,7 +24,7 @@ import { SpendingCards } from './spending-cards.tsx'
 import { TrafficChart } from './traffic-chart.tsx'
 import { readVault } from './vault-reading.ts'
 
-export const metadata: Metadata = { title: 'Overview' }
+export const metadata = { title: 'Overview' }
 
 /** How long after the service starts its relay may take to report. */
 const RELAY_START_SECONDS = 60
@@ -45,32 +45,27 @@ export default async function OverviewPage({ searchParams }: PageProps<'/overvie
     readIfReachable(service.database, (db) => readFigures(db, service, now, range)),
   ])
   const limits = sponsor?.limits
-  const { spending, channels = [], stop } = figures ?? {}
+  const network = settings.network.name
+  const { spending, channels = [], stop, attention, moving, traffic } = figures ?? {}
   const problems = foundProblems(service)
   const startedAt = new Date(now.getTime() - process.uptime() * 1_000)
   const ofService = serviceAttention({
     ...{ ready, problems, settings, spending, limits, channels, stop, startsRelay, startedAt, now },
   })
   return (
-    <Frame here="/overview" title="Overview" network={settings.network.name}>
+    <Frame here="/overview" title="Overview" network={network}>
       <Health ready={ready} embedsDatabase={settings.embedsDatabase} startsRelay={startsRelay} />
-      {figures && isUnused(figures) && <FirstSteps network={settings.network.name} />}
+      {figures && isUnused(figures) && <FirstSteps network={network} />}
       <AttentionList
-        items={[...ofService, ...(figures?.attention.items ?? [])]}
-        otherFailedBatches={figures?.attention.otherFailedBatches ?? 0}
-        network={settings.network.name}
+        items={[...ofService, ...(attention?.items ?? [])]}
+        otherFailedBatches={attention?.otherFailedBatches ?? 0}
+        network={network}
         now={now}
       />
-      {figures && <MovingBatches batches={figures.moving.batches} total={figures.moving.total} now={now} />}
-      {figures ? (
+      {moving && <MovingBatches {...moving} now={now} />}
+      {traffic ? (
         <>
-          <SpendingCards
-            spending={figures.spending}
-            vault={vault}
-            ready={ready}
-            limits={limits}
-            network={settings.network.name}
-          />
+          <SpendingCards spending={spending} vault={vault} ready={ready} limits={limits} network={network} />
           <div className="mt-8">
             <Tabs
               label="Time shown"
@@ -81,12 +76,11 @@ export default async function OverviewPage({ searchParams }: PageProps<'/overvie
                 ['', '24 hours'],
                 ['30d', '30 days'],
               ]}
-              counts={undefined}
             />
           </div>
           <div className="grid items-start gap-4 xl:grid-cols-2">
-            <TrafficChart traffic={figures.traffic} />
-            <SettlementChart traffic={figures.traffic} />
+            <TrafficChart traffic={traffic} />
+            <SettlementChart traffic={traffic} />
           </div>
         </>
       ) : (
@@ -97,29 +91,18 @@ export default async function OverviewPage({ searchParams }: PageProps<'/overvie
   )
 }
 
-interface Figures {
-  spending: Awaited<ReturnType<typeof readSpending>> | undefined
-  traffic: Traffic
-  attention: Awaited<ReturnType<typeof readAttention>>
-  moving: Awaited<ReturnType<typeof listMovingBatches>>
-  channels: ChannelLine[]
-  stop: Stop | undefined
-}
+type Figures = Awaited<ReturnType<typeof readFigures>>
 
-async function readFigures(
-  db: Parameters<typeof readTraffic>[0],
-  { sponsor, settings }: Service,
-  now: Date,
-  range: Range,
-): Promise<Figures> {
+async function readFigures(db: Database, { sponsor, settings }: Service, now: Date, range: Range) {
   const payer = sponsor?.keypair.publicKey()
+  const { token } = settings
   const moving = await listMovingBatches(db, MOVING_SHOWN)
   const [spending, traffic, attention, channels, stop] = await Promise.all([
     payer === undefined ? undefined : readSpending(db, payer, now),
     readTraffic(db, now, range),
     readAttention(db, now),
-    settings.token === undefined ? [] : listChannels(db, settings.token, now),
-    settings.token === undefined ? undefined : readStop(db, settings.token),
+    token === undefined ? [] : listChannels(db, token, now),
+    token === undefined ? undefined : readStop(db, token),
   ])
   return { spending, traffic, attention, moving, channels, stop }
 }
@@ -138,11 +121,7 @@ function FirstSteps({ network }: { network: string }) {
           To see an example payroll, run <code>npm run demo</code>.{' '}
         </>
       )}
-      To create a payroll, start with the{' '}
-      <Link href={'/docs' as Route} prefetch={false} className="text-accent underline underline-offset-4">
-        API reference
-      </Link>
-      .
+      To create a payroll, start with the <ApiReference className="text-accent underline underline-offset-4" />.
     </p>
   )
 }

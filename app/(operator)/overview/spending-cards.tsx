@@ -1,12 +1,11 @@
+import type { ReactNode } from 'react'
 import type { Spending } from '#lib/dashboard/spending.ts'
 import type { Readiness } from '#lib/server/readiness.ts'
 import { groupDigits, readable, xlm } from '#lib/text/figures.ts'
 import { parseUnits } from '#lib/text/money.ts'
 import type { QuotaLimits } from '#lib/transfers/quota.ts'
 import { Address } from '../hash.tsx'
-import { OrganisationLink } from '../record-links.tsx'
-import { Card } from './card.tsx'
-import { Meter } from './meter.tsx'
+import { RecordLink } from '../record-links.tsx'
 import type { VaultReading } from './vault-reading.ts'
 
 interface SpendingCardsProps {
@@ -36,20 +35,13 @@ export function SpendingCards({ spending, vault, ready, limits, network }: Spend
   )
 }
 
-function balanceOf({ sponsor }: Readiness): bigint | undefined {
-  return typeof sponsor.availableXlm === 'string' ? parseUnits(sponsor.availableXlm) : undefined
+type CardProps<Name extends keyof SpendingCardsProps> = {
+  [Of in Name | 'network']: NonNullable<SpendingCardsProps[Of]>
 }
 
-interface BalanceCardProps {
-  spending: Spending
-  ready: Readiness
-  network: string
-}
-
-function BalanceCard({ spending, ready, network }: BalanceCardProps) {
-  const { floatHeld, spentInDay } = spending
-  const { address } = ready.sponsor
-  const balance = balanceOf(ready)
+function BalanceCard({ spending: { floatHeld, spentInDay }, ready, network }: CardProps<'spending' | 'ready'>) {
+  const { address, availableXlm } = ready.sponsor
+  const balance = typeof availableXlm === 'string' ? parseUnits(availableXlm) : undefined
   return (
     <Card title="Sponsor’s balance" figure={balance === undefined ? '–' : xlm(balance, 2)} unit="XLM">
       <p>
@@ -66,13 +58,7 @@ function BalanceCard({ spending, ready, network }: BalanceCardProps) {
   )
 }
 
-interface BudgetCardProps {
-  spending: Spending
-  limits: QuotaLimits
-  network: string
-}
-
-function BudgetCard({ spending: { everybody, busiest }, limits, network }: BudgetCardProps) {
+function BudgetCard({ spending: { everybody, busiest }, limits, network }: CardProps<'spending' | 'limits'>) {
   const used = everybody.used + everybody.held
   const others = busiest.reduce((left, { count }) => left - count, everybody.count)
   return (
@@ -85,7 +71,11 @@ function BudgetCard({ spending: { everybody, busiest }, limits, network }: Budge
         <ul aria-label="Busiest accounts">
           {busiest.map(({ account, count, organisation }) => (
             <li key={account} className="flex justify-between gap-3">
-              {organisation ? <OrganisationLink {...organisation} /> : <Address value={account} network={network} />}
+              {organisation ? (
+                <RecordLink type="organisation" {...organisation} />
+              ) : (
+                <Address value={account} network={network} />
+              )}
               <span className="shrink-0 text-faint">
                 {groupDigits(count)} of {groupDigits(limits.transfersPerAccount)}
               </span>
@@ -123,5 +113,46 @@ function VaultCard({ vault, network }: { vault: VaultReading; network: string })
         <p>The ledger is unavailable.</p>
       )}
     </Card>
+  )
+}
+
+interface FigureProps {
+  title: string
+  figure: ReactNode
+  unit?: string
+  children: ReactNode
+}
+
+/** One large figure with its label and details. */
+function Card({ title, figure, unit, children }: FigureProps) {
+  return (
+    <section className="flex flex-col rounded-lg border border-line bg-surface p-4 shadow-card sm:p-5">
+      <h2 className="text-xs text-faint">{title}</h2>
+      <p className="mt-1.5 text-2xl font-semibold tracking-tight">
+        {figure}
+        {unit && <span className="ml-1.5 text-sm font-normal tracking-normal text-faint">{unit}</span>}
+      </p>
+      <div className="mt-2 space-y-1 text-[0.8125rem] text-soft">{children}</div>
+    </section>
+  )
+}
+
+/** How much of a limit is used. The colour changes when it is nearly full, and so does the text. */
+function Meter({ label, part, whole }: { label: string; part: bigint; whole: bigint }) {
+  const percent = whole === 0n ? 100 : Number((part * 1000n) / whole) / 10
+  return (
+    <svg
+      role="img"
+      aria-label={`${label}: ${percent} % used`}
+      viewBox="0 0 100 6"
+      preserveAspectRatio="none"
+      className="my-2 block h-1.5 w-full rounded-full bg-line"
+    >
+      <rect
+        width={part > 0n ? Math.min(100, Math.max(0.75, percent)) : 0}
+        height="6"
+        fill={percent >= 80 ? 'var(--busy-fill)' : 'var(--accent)'}
+      />
+    </svg>
   )
 }

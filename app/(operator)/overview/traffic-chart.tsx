@@ -1,7 +1,7 @@
-import Link from 'next/link'
 import { RANGES, type Range, type Traffic, type TrafficPart } from '#lib/dashboard/traffic.ts'
 import { groupDigits } from '#lib/text/figures.ts'
 import { addressOf } from '../query.ts'
+import { PageLink } from '../record-links.tsx'
 import { stackHeights } from './bar.ts'
 import { Chart, HEIGHT, labelOf, PART } from './chart.tsx'
 import { ticksOf } from './ticks.ts'
@@ -33,10 +33,7 @@ export function TrafficChart({ traffic: { range, parts } }: { traffic: Traffic }
       note={
         <>
           Transfers that the relay never sent are not counted: see{' '}
-          <Link href="/jobs" prefetch={false} className="underline underline-offset-4 hover:text-ink">
-            Jobs
-          </Link>
-          .
+          <PageLink href="/jobs" name="Jobs" className="underline underline-offset-4 hover:text-ink" />.
         </>
       }
       drawing={parts.map((part, position) => (

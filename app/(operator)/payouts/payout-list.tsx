@@ -1,9 +1,10 @@
 import { payoutState, WHY_OVERDUE } from '#lib/dashboard/lateness.ts'
 import { PAYOUTS, type PayoutLine } from '#lib/dashboard/payouts.ts'
 import { fileColumn, linkColumn, statusColumn, timeColumn } from '../columns.tsx'
+import type { View } from '../figures.tsx'
 import type { ListDisplay } from '../list-display.ts'
-import { BatchLink, ContractorLink, PayoutLink } from '../record-links.tsx'
-import type { Column, View } from '../table.tsx'
+import { RecordLink } from '../record-links.tsx'
+import type { Column } from '../table.tsx'
 
 /** Why a payout is not paid, if there is a reason. */
 export function whyUnpaid(payout: PayoutLine, now: Date): string | null {
@@ -14,28 +15,15 @@ const beneath = (payout: PayoutLine, { now }: View) => (
   <p className="max-w-prose text-xs text-soft xl:hidden">{whyUnpaid(payout, now)}</p>
 )
 
-const CONTRACTOR: Column<PayoutLine> = {
-  ...linkColumn('Contractor', ContractorLink, ({ contractorId, contractor }) => ({
-    id: contractorId,
-    name: contractor,
-  })),
-  beneath,
-  value: ({ contractor }) => contractor,
-}
-
-const BATCH: Column<PayoutLine> = {
-  ...linkColumn('Batch', BatchLink, ({ batchId, batch }) => ({ id: batchId, name: batch })),
-  beneath,
-}
-
 const COLUMNS: readonly Column<PayoutLine>[] = [
-  statusColumn('payout', payoutState),
+  statusColumn(payoutState),
   fileColumn('Account', ({ address }) => address),
   fileColumn('Transaction', ({ ledgerHash }) => ledgerHash),
   fileColumn('Inner hash', ({ innerHash }) => innerHash),
   {
     head: 'Why',
     from: 'xl',
+    isOmitted: true,
     // One line; the payout's page has the whole text.
     cell: (payout, { now }) => (
       <span title={whyUnpaid(payout, now) ?? ''} className="block max-w-md truncate text-xs leading-5 text-soft">
@@ -43,19 +31,21 @@ const COLUMNS: readonly Column<PayoutLine>[] = [
       </span>
     ),
   },
-  { head: 'Payout', from: 'sm', isRepeated: true, cell: ({ id }) => <PayoutLink id={id} name={id.slice(0, 8)} /> },
-  timeColumn('Paid', ({ paidAt }) => paidAt, { from: 'sm', isRepeated: true }),
+  { head: 'Payout', from: 'sm', cell: ({ id }) => <RecordLink type="payout" id={id} /> },
+  timeColumn('Paid', ({ paidAt }) => paidAt, { from: 'sm' }),
   // In the file it is after the time.
   fileColumn('Why', whyUnpaid),
 ]
 
 /** The columns of the payouts of one contractor. */
-export const CONTRACTOR_PAYOUT_COLUMNS = [BATCH, ...COLUMNS]
+export const CONTRACTOR_PAYOUT_COLUMNS: readonly Column<PayoutLine>[] = [
+  { ...linkColumn('Batch', 'batch', ({ batchId: id, batch: name }) => ({ id, name })), beneath },
+  ...COLUMNS,
+]
 
 /** The payouts of a batch on its page, and the file of those or of all. */
 export const PAYOUT_LIST: ListDisplay<typeof PAYOUTS.filters, PayoutLine> = {
   records: PAYOUTS,
-  name: 'payouts',
   here: '/batches',
   title: 'A batch',
   nouns: ['payout', 'payouts'],
@@ -63,18 +53,22 @@ export const PAYOUT_LIST: ListDisplay<typeof PAYOUTS.filters, PayoutLine> = {
     fileColumn('Created (UTC)', ({ createdAt }) => createdAt),
     fileColumn('Organisation', ({ organisation }) => organisation),
     fileColumn('Batch', ({ batch }) => batch),
-    CONTRACTOR,
+    {
+      ...linkColumn('Contractor', 'contractor', ({ contractorId: id, contractor: name }) => ({ id, name })),
+      beneath,
+      value: ({ contractor }) => contractor,
+    },
     ...COLUMNS,
     fileColumn('Payout id', ({ id }) => id),
     fileColumn('Batch id', ({ batchId }) => batchId),
     fileColumn('Contractor id', ({ contractorId }) => contractorId),
   ],
-  empty: () => (
-    <>
-      <strong>No payouts yet</strong>
-      <p>
+  empty: () => ({
+    title: 'No payouts yet',
+    next: (
+      <>
         The employer adds them with <code>POST /batches/{'{id}'}/instructions</code>, then locks the batch.
-      </p>
-    </>
-  ),
+      </>
+    ),
+  }),
 }

@@ -3,8 +3,7 @@ import { resource } from '#lib/api/resource.ts'
 import { isOwnForm } from '#lib/auth/form-origin.ts'
 import { service } from '#lib/server/services.ts'
 import { foreignForm, seeOther } from '../form-answers.ts'
-import { operatorCookies } from '../operator-cookies.ts'
-import { readOperator, signInAddress } from '../require-operator.ts'
+import { operatorCookies, readOperator, signInAddress } from '../require-operator.ts'
 
 /** Ends the operator's session in this browser. */
 export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource(

@@ -1,11 +1,10 @@
-import type { Metadata } from 'next'
-import { renderList } from '../list-rendering.tsx'
+import { renderList } from '../list-page.tsx'
 import { addressOf, readQuery } from '../query.ts'
 import { requireOperator } from '../require-operator.ts'
 import { REFUSAL_LIST } from './refusal-list.tsx'
 import { TRANSFER_LIST } from './transfer-list.tsx'
 
-export const metadata: Metadata = { title: 'Transfers' }
+export const metadata = { title: TRANSFER_LIST.title }
 
 /** The transfers that the sponsor paid for. A separate tab lists the ones that it refused. */
 export default async function TransfersPage({ searchParams }: PageProps<'/transfers'>) {

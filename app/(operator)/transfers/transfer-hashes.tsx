@@ -12,19 +12,15 @@ interface TransferHashesProps {
  * outer hash equals its inner hash and is shown once.
  */
 export function TransferHashes({ transfer: { innerHash, outerHash, ledgerHash }, network }: TransferHashesProps) {
-  const isOther = ledgerHash !== null && ledgerHash !== outerHash && ledgerHash !== innerHash
-  const hashes = [
-    ...(isOther ? [['ledger', ledgerHash] as const] : []),
-    ...(outerHash === innerHash
-      ? [['transaction', innerHash] as const]
-      : [['outer', outerHash] as const, ['inner', innerHash] as const]),
-  ]
+  const signed = outerHash === innerHash ? { transaction: innerHash } : { outer: outerHash, inner: innerHash }
+  const isOther = ledgerHash !== null && !Object.values(signed).includes(ledgerHash)
   return (
     <ul>
-      {hashes.map(([role, hash]) =>
+      {Object.entries(isOther ? { ledger: ledgerHash, ...signed } : signed).map(([role, hash]) =>
         hash === ledgerHash ? (
           <li key={role}>
-            <TransactionHash hash={hash} network={network} isWhole /> <span className="text-xs text-faint">{role}</span>
+            <TransactionHash value={hash} network={network} isWhole />{' '}
+            <span className="text-xs text-faint">{role}</span>
             <span className="sr-only">, on the ledger</span>
           </li>
         ) : (

@@ -1,4 +1,3 @@
-import Link from 'next/link'
 import { explainTransfer } from '#lib/dashboard/explanation.ts'
 import { transferState, WHY_OVERDUE } from '#lib/dashboard/lateness.ts'
 import { TRANSFERS, type TransferLine } from '#lib/dashboard/transfers.ts'
@@ -7,7 +6,7 @@ import { fileColumn, linkColumn, organisationColumn, timeColumn } from '../colum
 import { between } from '../figures.tsx'
 import { BY_TIME, type ListDisplay } from '../list-display.ts'
 import { addressOf } from '../query.ts'
-import { BatchLink, TransferLink } from '../record-links.tsx'
+import { PageLink, RecordLink } from '../record-links.tsx'
 import { Status, statusWord } from '../status.tsx'
 
 /** Why the transfer did not succeed; empty if it did. */
@@ -28,27 +27,23 @@ export const KIND_WORDS: Record<TransferLine['kind'], string> = {
 /** The transfers that the sponsor paid for, with their recipients. */
 export const TRANSFER_LIST: ListDisplay<typeof TRANSFERS.filters, TransferLine> = {
   records: TRANSFERS,
-  name: 'transfers',
   here: '/transfers',
   title: 'Transfers',
   nouns: ['transfer', 'transfers'],
   sorts: [...BY_TIME, ['fee', 'Highest fee (newest 10,000)']],
   columns: [
     timeColumn('Accepted', ({ createdAt }) => createdAt),
-    organisationColumn({ from: 'lg', isRepeated: true }),
+    organisationColumn({ from: 'lg' }),
     fileColumn('From', ({ account }) => account),
     fileColumn('To', ({ recipient }) => recipient),
     fileColumn('Relay, for', ({ quotaAccount }) => quotaAccount),
     fileColumn('Pays', ({ contractorName }) => contractorName),
-    {
-      ...linkColumn('Transfer', TransferLink, (transfer) => ({ id: transfer.id, name: titleOf(transfer) })),
-      from: 'sm',
-      isRepeated: true,
-    },
+    { ...linkColumn('Transfer', 'transfer', (row: TransferLine) => ({ id: row.id, name: titleOf(row) })), from: 'sm' },
     {
       head: 'Batch',
       from: 'xl',
-      cell: ({ batch, batchName }) => (batch === null ? '–' : <BatchLink id={batch} name={batchName ?? ''} />),
+      isOmitted: true,
+      cell: ({ batch, batchName }) => (batch === null ? '–' : <RecordLink type="batch" id={batch} name={batchName} />),
       value: ({ batchName }) => batchName,
     },
     {
@@ -56,7 +51,7 @@ export const TRANSFER_LIST: ListDisplay<typeof TRANSFERS.filters, TransferLine> 
       cell: (transfer, { now }) => (
         <>
           {/* The space allows a line break between status and details in a narrow column. */}
-          <Status of="transfer" is={transferState(transfer, now)} />{' '}
+          <Status is={transferState(transfer, now)} />{' '}
           <span className="inline-block text-xs whitespace-nowrap text-faint sm:ml-1">
             {transfer.settledAt && transfer.status === 'succeeded' ? (
               between(transfer.createdAt, transfer.settledAt)
@@ -66,14 +61,13 @@ export const TRANSFER_LIST: ListDisplay<typeof TRANSFERS.filters, TransferLine> 
           </span>
         </>
       ),
-      value: (transfer, now) => statusWord('transfer', transferState(transfer, now)),
+      value: (transfer, now) => statusWord(transferState(transfer, now)),
     },
     fileColumn('Why', whyNotSucceeded),
     fileColumn('Settled (UTC)', ({ settledAt }) => settledAt),
     {
       head: 'Fee, XLM',
       from: 'sm',
-      isRepeated: true,
       isNumber: true,
       cell: ({ feeCharged }) => (feeCharged === null ? '–' : formatUnits(feeCharged)),
       fileHead: 'Charged, XLM',
@@ -85,10 +79,10 @@ export const TRANSFER_LIST: ListDisplay<typeof TRANSFERS.filters, TransferLine> 
     fileColumn('Inner hash', ({ innerHash }) => innerHash),
     fileColumn('Relay job', ({ job }) => job),
   ],
-  empty: ({ network }) => (
-    <>
-      <strong>No transfers yet</strong>
-      <p>
+  empty: ({ network }) => ({
+    title: 'No transfers yet',
+    next: (
+      <>
         An employer’s wallet signs one and sends it with <code>POST /transfer</code>.
         {network.name === 'local' && (
           <>
@@ -96,9 +90,9 @@ export const TRANSFER_LIST: ListDisplay<typeof TRANSFERS.filters, TransferLine> 
             To see five of them, run <code>npm run demo</code>.
           </>
         )}
-      </p>
-    </>
-  ),
+      </>
+    ),
+  }),
 }
 
 /** Describes a transfer in a few words: its kind, or the contractor that it pays. */
@@ -114,13 +108,10 @@ function Code({ transfer: { status, contractError, resultCode, refusalCode } }: 
   const reason = contractError ?? resultCode
   if (reason === null || status === 'open') return refusalCode
   return (
-    <Link
+    <PageLink
       href={addressOf('/transfers', { view: 'failed', reason: String(reason) })}
-      prefetch={false}
       title="All failed transfers with this reason"
-      className="inline-block min-h-6 leading-6 underline-offset-4 hover:text-accent hover:underline"
-    >
-      {contractError === null ? resultCode : `error ${contractError}`}
-    </Link>
+      name={contractError === null ? String(resultCode) : `error ${contractError}`}
+    />
   )
 }

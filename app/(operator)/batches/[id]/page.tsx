@@ -1,61 +1,62 @@
-import type { Metadata } from 'next'
-import { missing } from '#app/missing.ts'
 import { findBatchRun } from '#lib/dashboard/batch-run.ts'
-import { findBatchLine } from '#lib/dashboard/batches.ts'
-import { readIfReachable } from '#lib/dashboard/reading.ts'
+import { type BatchLine, findBatchLine } from '#lib/dashboard/batches.ts'
+import { batchState } from '#lib/dashboard/lateness.ts'
 import { readBatchPage } from '#lib/dashboard/record-pages.ts'
-import type { Service } from '#lib/server/services.ts'
 import { adoptTransfersOf } from '#lib/transfers/adoption.ts'
-import { renderList } from '../../list-rendering.tsx'
-import RecordNotFound from '../../not-found.tsx'
+import { between, Moment } from '../../figures.tsx'
+import { ListView, readShown } from '../../list-view.tsx'
 import { PAYOUT_LIST } from '../../payouts/payout-list.tsx'
-import { addressOf, readQuery } from '../../query.ts'
-import { RecordAttention } from '../../record-view.tsx'
-import { requireOperator } from '../../require-operator.ts'
-import { Timeline } from '../../timeline.tsx'
-import { BatchSummary } from './batch-summary.tsx'
+import { RecordLink } from '../../record-links.tsx'
+import { recordPage } from '../../record-page.tsx'
+import { Status } from '../../status.tsx'
+import { BatchProgress } from '../batch-list.tsx'
 import { RunSummary } from './run-summary.tsx'
 
-export const metadata: Metadata = { title: 'A batch' }
+export const metadata = { title: 'A batch' }
 
 /** One batch and the results of its payouts, while it runs and afterwards. */
-export default async function BatchPage({ params, searchParams }: PageProps<'/batches/[id]'>) {
-  const [{ id }, query] = [await params, await readQuery(searchParams)]
-  const path = `/batches/${encodeURIComponent(id)}`
-  const service = await requireOperator(addressOf(path, query))
-  const network = service.settings.network.name
-  const now = service.now()
-  const data = await readIfReachable(service.database, async (db) => ({ ...(await read(db, service, id)) }))
-  if (data && !data.page) return missing(<RecordNotFound />)
-  const page = data?.page
-  return await renderList(PAYOUT_LIST, query, service, {
-    before: page && (
-      <>
-        <RecordAttention page={page} path={path} network={network} now={now} />
-        <BatchSummary batch={page.record} now={now} />
-        <RunSummary
-          run={data?.run}
-          isDraft={page.record.status === 'draft'}
-          isStarted={page.record.startedAt !== null}
-          network={network}
-          now={now}
+export default recordPage({
+  type: 'batch',
+  here: '/batches',
+  read: async (db, { id, query, service, now }) => {
+    const before = await findBatchLine(db, id)
+    // Reading a batch refreshes its open transfers, as in the API. On serverless hosts, nothing else refreshes them.
+    if (before?.status === 'started') await adoptTransfersOf(db, service.tracker, [before.organisation])
+    const page = await readBatchPage(db, id, now)
+    const run = page && (await findBatchRun(db, id, now))
+    return page && { ...page, run, payouts: await readShown(db, PAYOUT_LIST, service, { ...query, batch: id }) }
+  },
+  title: (batch) => batch?.name ?? 'A batch',
+  above: () => ({ href: '/batches', name: 'Batches' }),
+  facts: (batch, { now }) => {
+    const { id, startedAt, progressedAt, completedAt } = batch
+    return {
+      Status: <Status is={batchState(batch, now)} />,
+      Paid: <BatchProgress batch={batch} label="Payouts" />,
+      Organisation: <RecordLink type="organisation" id={batch.organisation} name={batch.organisationName} />,
+      Created: <Moment at={batch.createdAt} now={now} />,
+      Started: startedAt && <Moment at={startedAt} now={now} />,
+      'Last progress': progressedAt && <Moment at={progressedAt} now={now} />,
+      Completed: completedAt && <Moment at={completedAt} now={now} />,
+      Took: durationOf(batch, now),
+      'Batch id': <code>{id}</code>,
+    }
+  },
+  content: ({ record, run, payouts }, { id, path, query, service, network, now }) => (
+    <>
+      <RunSummary run={run} batch={record} network={network} now={now} />
+      <div className="mb-8">
+        <ListView
+          {...{ display: PAYOUT_LIST, service, query, reading: payouts }}
+          within={{ path, title: record.name, filters: { batch: id } }}
         />
-      </>
-    ),
-    within: {
-      filters: { batch: id },
-      path,
-      title: page?.record.name ?? PAYOUT_LIST.title,
-      above: { href: '/batches', name: 'Batches' },
-      after: page && <Timeline timeline={page.timeline} older={{ record: id }} network={network} now={now} />,
-    },
-  })
-}
+      </div>
+    </>
+  ),
+})
 
-async function read(db: Parameters<typeof findBatchLine>[0], { tracker, now }: Service, id: string) {
-  const before = await findBatchLine(db, id)
-  // Reading a batch refreshes its open transfers, as in the API. On serverless hosts, nothing else refreshes them.
-  if (before?.status === 'started') await adoptTransfersOf(db, tracker, [before.organisation])
-  const page = await readBatchPage(db, id, now())
-  return page && { page, run: await findBatchRun(db, id, now()) }
+/** How long a batch took, or takes so far. */
+function durationOf({ status, startedAt, completedAt }: BatchLine, now: Date): string {
+  if (startedAt && completedAt) return between(startedAt, completedAt)
+  return startedAt && status === 'started' ? `${between(startedAt, now)} so far` : '–'
 }

@@ -1,26 +1,23 @@
 import type { BatchRun } from '#lib/dashboard/batch-run.ts'
-import { Moment } from '../../figures.tsx'
+import type { BatchLine } from '#lib/dashboard/batches.ts'
+import { Moment, type View } from '../../figures.tsx'
 import { Address } from '../../hash.tsx'
 import { Status } from '../../status.tsx'
 
-interface RunSummaryProps {
+interface RunSummaryProps extends View {
   run: BatchRun | undefined
-  isDraft?: boolean
-  /** whether a payout has been sent */
-  isStarted: boolean
-  network: string
-  now: Date
+  batch: Pick<BatchLine, 'status' | 'startedAt'>
 }
 
 /** How a batch is paid: by the client, or by the relay through channels that the employer has delegated to. */
-export function RunSummary({ run, isDraft = false, isStarted, network, now }: RunSummaryProps) {
+export function RunSummary({ run, batch, network, now }: RunSummaryProps) {
   return (
     <section aria-label="Payment" className="mb-6 rounded-lg border border-line bg-surface p-4 shadow-card sm:p-5">
       {run ? (
         <>
           <p className="flex flex-wrap gap-x-3">
             Paid by the relay, from the delegations of <Address value={run.account} network={network} isWhole />
-            <Status of="job" is={run.status} />
+            <Status is={run.status} />
             <span className="text-faint">
               since <Moment at={run.createdAt} now={now} />
             </span>
@@ -38,14 +35,14 @@ export function RunSummary({ run, isDraft = false, isStarted, network, now }: Ru
           </ul>
         </>
       ) : (
-        <p>
-          {isStarted
-            ? 'The client pays it, with one transfer for each payout.'
-            : isDraft
-              ? 'The employer has not locked it yet: it may still add payouts, and none can be paid.'
-              : 'It waits for the employer, who pays with one transfer for each payout, or has the relay pay.'}
-        </p>
+        <p>{wordsWithoutRun(batch)}</p>
       )}
     </section>
   )
+}
+
+function wordsWithoutRun({ status, startedAt }: RunSummaryProps['batch']): string {
+  if (startedAt) return 'The client pays it, with one transfer for each payout.'
+  if (status === 'draft') return 'The employer has not locked it yet: it may still add payouts, and none can be paid.'
+  return 'It waits for the employer, who pays with one transfer for each payout, or has the relay pay.'
 }

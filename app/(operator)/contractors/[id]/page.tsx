@@ -1,84 +1,66 @@
-import type { Metadata } from 'next'
-import { missing } from '#app/missing.ts'
 import type { ContractorLine } from '#lib/dashboard/contractors.ts'
-import { readIfReachable } from '#lib/dashboard/reading.ts'
 import { NEWEST_PAYOUTS, readContractorPage } from '#lib/dashboard/record-pages.ts'
-import type { Fact } from '../../facts.tsx'
+import { ActionForm } from '../../action-form.tsx'
 import { Moment } from '../../figures.tsx'
 import { Address } from '../../hash.tsx'
-import RecordNotFound from '../../not-found.tsx'
 import { CONTRACTOR_PAYOUT_COLUMNS } from '../../payouts/payout-list.tsx'
-import { OrganisationLink, PaymentLinks, recordPath, User } from '../../record-links.tsx'
-import { RecordView } from '../../record-view.tsx'
-import { requireOperator } from '../../require-operator.ts'
+import { PaymentLinks, RecordLink, User } from '../../record-links.tsx'
+import { recordPage } from '../../record-page.tsx'
+import { Section } from '../../section.tsx'
 import { Sign, Status } from '../../status.tsx'
 import { Table } from '../../table.tsx'
-import { inviteWords, registrationWords } from '../contractor-list.tsx'
-import { ResendInvite } from '../resend-invite.tsx'
+import { contractorState, inviteWords, registrationWords } from '../contractor-list.tsx'
 
-export const metadata: Metadata = { title: 'A contractor' }
+export const metadata = { title: 'A contractor' }
 
 /** A contractor without its rate, which would reveal its pay to the operator. */
-export default async function ContractorPage({ params }: PageProps<'/contractors/[id]'>) {
-  const { id } = await params
-  const path = recordPath('contractor', encodeURIComponent(id))
-  const { database, settings, now } = await requireOperator(path)
-  const found = await readIfReachable(database, async (db) => ({ page: await readContractorPage(db, id) }))
-  if (found && !found.page) return missing(<RecordNotFound />)
-  const network = settings.network.name
-  const page = found?.page
-  return (
-    <RecordView
-      here="/contractors"
-      title={page?.record.name ?? 'A contractor'}
-      network={network}
-      above={{ href: '/contractors', name: 'Contractors' }}
-      path={path}
-      now={now()}
-      page={page}
-      facts={(contractor) => factsOf(contractor, network, now())}
-      actions={(contractor) => settings.mail && <ResendInvite contractor={contractor} back={path} />}
-      older={{ record: id }}
-    >
-      {page && page.payouts.length > 0 && (
-        <section aria-labelledby="payouts" className="mb-8">
-          <h2 id="payouts" className="mb-2 font-semibold">
-            Payouts
-            {page.payouts.length === NEWEST_PAYOUTS && (
-              <span className="ml-2 font-normal text-faint">the newest {NEWEST_PAYOUTS}</span>
-            )}
-          </h2>
-          <Table
-            caption="Payouts, newest first"
-            view={{ now: now(), network }}
-            columns={CONTRACTOR_PAYOUT_COLUMNS}
-            rows={page.payouts}
-            keyOf={(payout) => payout.id}
-          />
-        </section>
-      )}
-    </RecordView>
-  )
-}
+export default recordPage({
+  type: 'contractor',
+  here: '/contractors',
+  read: (db, { id }) => readContractorPage(db, id),
+  title: (contractor) => contractor?.name ?? 'A contractor',
+  above: () => ({ href: '/contractors', name: 'Contractors' }),
+  facts: (contractor, { now, network }) => {
+    const { id, email, address, isRegistered, lastPaidAt, deletedAt } = contractor
+    return {
+      Status: <Status is={contractorState(contractor)} />,
+      Removed: deletedAt && <Moment at={deletedAt} now={now} />,
+      Organisation: <RecordLink type="organisation" id={contractor.organisation} name={contractor.organisationName} />,
+      Email: email ? <User sub="" email={email} network={network} /> : '–',
+      Account: address ? <Address value={address} network={network} isWhole /> : '–',
+      'On the ledger': <Sign tone={isRegistered ? 'good' : 'idle'}>{registrationWords(contractor)}</Sign>,
+      Invite: inviteWords(contractor, now),
+      Payments: <PaymentLinks of={{ contractor: id }} />,
+      'Last paid': lastPaidAt ? <Moment at={lastPaidAt} now={now} /> : 'Never',
+      Added: <Moment at={contractor.createdAt} now={now} />,
+      'Contractor id': <code>{id}</code>,
+    }
+  },
+  actions: (contractor, { path, service }) =>
+    service.settings.mail &&
+    hasOpenInvite(contractor) && (
+      <ActionForm
+        action="resend-invite"
+        subject={contractor.id}
+        back={path}
+        label="Resend the invite"
+        why="Why, for the audit log"
+      />
+    ),
+  content: ({ payouts }, { now, network }) =>
+    payouts.length > 0 && (
+      <Section id="payouts" title="Payouts" note={payouts.length === NEWEST_PAYOUTS && `the newest ${NEWEST_PAYOUTS}`}>
+        <Table
+          caption="Payouts, newest first"
+          view={{ now, network }}
+          columns={CONTRACTOR_PAYOUT_COLUMNS}
+          rows={payouts}
+          keyOf={({ id }) => id}
+        />
+      </Section>
+    ),
+})
 
-function factsOf(contractor: ContractorLine, network: string, now: Date): Fact[] {
-  const { id, status, email, organisation, organisationName, address, lastPaidAt, createdAt, deletedAt } = contractor
-  return [
-    ['Status', <Status key={id} of="contractor" is={status} />],
-    ...(deletedAt ? [['Removed', <Moment key={id} at={deletedAt} now={now} />] as Fact] : []),
-    ['Organisation', <OrganisationLink key={id} id={organisation} name={organisationName} />],
-    ['Email', email ? <User key={id} sub="" email={email} network={network} /> : '–'],
-    ['Account', address ? <Address key={id} value={address} network={network} isWhole /> : '–'],
-    [
-      'On the ledger',
-      <Sign key={id} tone={contractor.isRegistered ? 'good' : 'idle'}>
-        {registrationWords(contractor)}
-      </Sign>,
-    ],
-    ['Invite', inviteWords(contractor, now)],
-    ['Payments', <PaymentLinks key={id} of={{ contractor: id }} />],
-    ['Last paid', lastPaidAt ? <Moment key={id} at={lastPaidAt} now={now} /> : 'Never'],
-    ['Added', <Moment key={id} at={createdAt} now={now} />],
-    ['Contractor id', <code key={id}>{id}</code>],
-  ]
-}
+/** Whether it has an invite that it has not accepted, which can be mailed again. */
+const hasOpenInvite = ({ isLinked, invitedUntil, email, deletedAt }: ContractorLine) =>
+  !isLinked && invitedUntil !== null && email !== null && deletedAt === null

@@ -1,4 +1,3 @@
-import type { Metadata } from 'next'
 import { missing } from '#app/missing.ts'
 import { explainResult } from '#lib/dashboard/explanation.ts'
 import { type LedgerTransaction, readLedgerTransaction } from '#lib/dashboard/ledger-transaction.ts'
@@ -8,8 +7,8 @@ import { LedgerError } from '#lib/stellar/ledger-error.ts'
 import type { Network } from '#lib/stellar/network.ts'
 import { groupDigits } from '#lib/text/figures.ts'
 import { formatUnits } from '#lib/text/money.ts'
-import { type Fact, Facts } from '../../facts.tsx'
-import { Moment } from '../../figures.tsx'
+import { FactList, type Facts } from '../../facts.tsx'
+import { Moment, type View } from '../../figures.tsx'
 import { Frame } from '../../frame.tsx'
 import { Address, Hash } from '../../hash.tsx'
 import RecordNotFound from '../../not-found.tsx'
@@ -18,48 +17,38 @@ import { requireOperator } from '../../require-operator.ts'
 import { Status } from '../../status.tsx'
 import { Empty } from '../../table.tsx'
 
-export const metadata: Metadata = { title: 'Transaction' }
+export const metadata = { title: 'Transaction' }
 
 /** One transaction of the ledger, for networks that have no explorer. */
 export default async function TransactionPage({ params }: PageProps<'/ledger/[hash]'>) {
   const { hash } = await params
   const { database, network, settings, now } = await requireOperator(`/ledger/${encodeURIComponent(hash)}`)
   if (!/^[0-9a-f]{64}$/.test(hash)) return missing(<RecordNotFound />)
-  const name = settings.network.name
-  const [lookup, transfer] = await Promise.all([
+  const { name } = settings.network
+  const [transaction, transfer] = await Promise.all([
     readIfAnswering(network, hash),
     readIfReachable(database, (db) => findTransferOfHash(db, hash)),
   ])
+  const above = transfer
+    ? { href: recordPath('transfer', transfer), name: 'Its transfer' }
+    : ({ href: '/transfers', name: 'Transfers' } as const)
   return (
-    <Frame
-      here="/transfers"
-      title="Transaction"
-      network={name}
-      above={
-        transfer
-          ? { href: recordPath('transfer', transfer), name: 'Its transfer' }
-          : { href: '/transfers', name: 'Transfers' }
-      }
-    >
-      {lookup === undefined ? (
-        <Empty>
-          <strong>The ledger cannot be reached</strong>
-          <p>Nothing is lost. This page retries automatically.</p>
-        </Empty>
-      ) : 'oldestLedger' in lookup ? (
-        <Empty>
-          <strong>This transaction was not found</strong>
+    <Frame here="/transfers" title="Transaction" network={name} above={above}>
+      {transaction === undefined ? (
+        <Empty title="The ledger cannot be reached">Nothing is lost. This page retries automatically.</Empty>
+      ) : 'oldestLedger' in transaction ? (
+        <Empty title="This transaction was not found">
           <p>
             <Hash value={hash} isWhole />
           </p>
           <p>
             The RPC has no record of it.
-            {lookup.oldestLedger > 1 &&
-              ` It may be older than ledger ${groupDigits(lookup.oldestLedger)}, the oldest that the RPC keeps.`}
+            {transaction.oldestLedger > 1 &&
+              ` It may be older than ledger ${groupDigits(transaction.oldestLedger)}, the oldest that the RPC keeps.`}
           </p>
         </Empty>
       ) : (
-        <TransactionFacts hash={hash} transaction={lookup} network={name} now={now()} />
+        <FactList facts={factsOf(hash, transaction, { network: name, now: now() })} />
       )}
     </Frame>
   )
@@ -74,47 +63,42 @@ async function readIfAnswering(network: Network, hash: string) {
   }
 }
 
-interface TransactionFactsProps {
-  hash: string
-  transaction: LedgerTransaction
-  network: string
-  now: Date
-}
-
-function TransactionFacts({ hash, transaction, network, now }: TransactionFactsProps) {
-  const why = transaction.succeeded ? '' : explainResult(transaction)
-  const facts: Fact[] = [
-    ['Result', <Status key="result" of="transfer" is={transaction.succeeded ? 'succeeded' : 'failed'} />],
-    ...(why ? [['Why', why] as Fact] : []),
-    ['Hash', <Hash key="hash" value={hash} isWhole />],
-    ['Ledger', groupDigits(transaction.ledger)],
-    ['Closed', <Moment key="closed" at={transaction.closedAt} now={now} />],
-    ['Source', <Address key="source" value={transaction.source} network={network} isWhole />],
-    [
-      'Fee',
-      <span key="fee">
+function factsOf(hash: string, transaction: LedgerTransaction, { network, now }: View): Facts {
+  const { succeeded, operations } = transaction
+  return {
+    Result: <Status is={succeeded ? 'succeeded' : 'failed'} />,
+    Why: !succeeded && explainResult(transaction),
+    Hash: <Hash value={hash} isWhole />,
+    Ledger: groupDigits(transaction.ledger),
+    Closed: <Moment at={transaction.closedAt} now={now} />,
+    Source: <Address value={transaction.source} network={network} isWhole />,
+    Fee: (
+      <>
         {formatUnits(transaction.feeCharged)} XLM, paid by{' '}
         <Address value={transaction.feeSource} network={network} isWhole />
         {transaction.isFeeBump && ' (fee bump)'}
-      </span>,
-    ],
-    ...transaction.operations.map(
-      (operation, index): Fact => [
-        `Operation ${index + 1}`,
-        operation.call ? (
-          <span key={operation.call.name}>
-            <code>{operation.call.name}</code> of <Address value={operation.call.contract} network={network} isWhole />
-            {[...new Set(operation.call.addresses)].map((address) => (
-              <span key={address} className="block text-soft">
-                argument <Address value={address} network={network} isWhole />
-              </span>
-            ))}
-          </span>
-        ) : (
-          <code key={operation.type}>{operation.type}</code>
-        ),
-      ],
+      </>
     ),
-  ]
-  return <Facts facts={facts} />
+    ...Object.fromEntries(
+      operations.map(({ type, call }, index) => [
+        `Operation ${index + 1}`,
+        call ? <Call key={type} {...call} network={network} /> : <code key={type}>{type}</code>,
+      ]),
+    ),
+  }
+}
+
+type CallProps = NonNullable<LedgerTransaction['operations'][number]['call']> & { network: string }
+
+function Call({ name, contract, addresses, network }: CallProps) {
+  return (
+    <>
+      <code>{name}</code> of <Address value={contract} network={network} isWhole />
+      {[...new Set(addresses)].map((address) => (
+        <span key={address} className="block text-soft">
+          argument <Address value={address} network={network} isWhole />
+        </span>
+      ))}
+    </>
+  )
 }
