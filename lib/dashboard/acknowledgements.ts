@@ -9,37 +9,20 @@ import { isId } from '#lib/directory/ids.ts'
 import { JOB_PROGRESSED_AT } from './jobs.ts'
 
 /**
- * The conditions of records that an operator can acknowledge, with the record's type. The conditions of the service
+ * The conditions of records that an operator can acknowledge: the record's type, and the stored time of the condition's
+ * last event, which its page shows. It is null for a record that never had the condition. The conditions of the service
  * itself last until they are fixed.
  */
 export const ACKNOWLEDGEABLE = {
-  payoutsFailed: 'batch',
-  batchStalled: 'batch',
-  transferOverdue: 'transfer',
-  outcomeUnknown: 'transfer',
-  foundPaid: 'transfer',
-  jobFailed: 'job',
-  jobStalled: 'job',
-} as const
+  payoutsFailed: { record: 'batch', lastEvent: batches.failedAt },
+  batchStalled: { record: 'batch', lastEvent: batches.progressedAt },
+  transferOverdue: { record: 'transfer', lastEvent: transfers.createdAt },
+  outcomeUnknown: { record: 'transfer', lastEvent: transfers.settledAt },
+  foundPaid: { record: 'transfer', lastEvent: transfers.settledAt },
+  jobFailed: { record: 'job', lastEvent: relayJobs.endedAt },
+  jobStalled: { record: 'job', lastEvent: JOB_PROGRESSED_AT },
+} as const satisfies Record<string, { record: 'batch' | 'job' | 'transfer'; lastEvent: SQLWrapper }>
 export type AcknowledgeableCondition = keyof typeof ACKNOWLEDGEABLE
-
-/** Who acknowledged a condition, when and why. */
-export interface Acknowledgement {
-  note: string
-  operator: string
-  at: Date
-}
-
-/** The stored time of a condition's last event, which its page shows. Null for a record that never had the condition. */
-export const LAST_EVENTS = {
-  payoutsFailed: batches.failedAt,
-  batchStalled: batches.progressedAt,
-  transferOverdue: transfers.createdAt,
-  outcomeUnknown: transfers.settledAt,
-  foundPaid: transfers.settledAt,
-  jobFailed: relayJobs.endedAt,
-  jobStalled: JOB_PROGRESSED_AT,
-} as const satisfies Record<AcknowledgeableCondition, SQLWrapper>
 
 const { condition, subject, seen } = acknowledgements
 
@@ -80,14 +63,10 @@ export async function acknowledge(
   })
 }
 
-async function findRecord(
-  db: Database,
-  of: AcknowledgeableCondition,
-  id: string,
-): Promise<{ organisation: string | null; lastEvent: Date | null } | undefined> {
-  const type = ACKNOWLEDGEABLE[of]
-  const lastEvent = sql<Date | null>`${LAST_EVENTS[of]}`.mapWith(seen)
-  if (type === 'job') {
+async function findRecord(db: Database, of: AcknowledgeableCondition, id: string) {
+  const { record, lastEvent: event } = ACKNOWLEDGEABLE[of]
+  const lastEvent = sql<Date | null>`${event}`.mapWith(seen)
+  if (record === 'job') {
     const [job] = await db
       .select({ organisation: identities.organisation, lastEvent })
       .from(relayJobs)
@@ -95,7 +74,7 @@ async function findRecord(
       .where(eq(relayJobs.id, id))
     return job
   }
-  const table = type === 'batch' ? batches : transfers
+  const table = record === 'batch' ? batches : transfers
   const [row] = await db.select({ organisation: table.organisation, lastEvent }).from(table).where(eq(table.id, id))
   return row
 }

@@ -5,7 +5,7 @@ import { batches, contractors, identities, organisations, payouts } from '#drizz
 import { relayJobs } from '#drizzle/schema/relay.ts'
 import { transfers } from '#drizzle/schema/transfers.ts'
 import type { Database } from '#lib/db/connection.ts'
-import { ACKNOWLEDGEABLE, type AcknowledgeableCondition, acknowledges, LAST_EVENTS } from './acknowledgements.ts'
+import { ACKNOWLEDGEABLE, type AcknowledgeableCondition, acknowledges } from './acknowledgements.ts'
 import { type AttentionRow, MAX_LISTED, type RecordCondition } from './attention.ts'
 import { batchStalled, payoutsFailed } from './batch-conditions.ts'
 import { jobFailed } from './failed-jobs.ts'
@@ -36,10 +36,12 @@ export type Subject = { batch: string } | { transfer: string } | { job: string }
  * @param only a record, to read it and what belongs to it alone, acknowledged or not
  */
 export async function readRows(db: Database, now: Date, only?: Subject): Promise<AttentionRow[]> {
-  const names = NAMES.filter((name) => only === undefined || 'batch' in only || ACKNOWLEDGEABLE[name] in only)
+  const names = NAMES.filter((name) => only === undefined || 'batch' in only || ACKNOWLEDGEABLE[name].record in only)
   const [first, second, ...others] = names.map((name) => selectRecords(db, name, now, only).limit(MAX_LISTED))
   if (!first || !second) return []
   const found = unionAll(first, second, ...others).as('found')
+  const { note, operator, at } = acknowledgements
+  const { payoutCount, settledCount, failedCount } = batches
   const { kind, recipient, createdAt } = transfers
   const sub = sql<string | null>`coalesce(${relayJobs.userSub}, ${transfers.quotaAccount}, ${transfers.account})`
   const rows = await db
@@ -47,18 +49,8 @@ export async function readRows(db: Database, now: Date, only?: Subject): Promise
       condition: found.condition,
       id: found.id,
       lastEvent: found.lastEvent,
-      acknowledgement: {
-        note: acknowledgements.note,
-        operator: acknowledgements.operator,
-        at: acknowledgements.at,
-      },
-      batch: {
-        id: batches.id,
-        name: batches.name,
-        payoutCount: batches.payoutCount,
-        settledCount: batches.settledCount,
-        failedCount: batches.failedCount,
-      },
+      acknowledgement: { note, operator, at },
+      batch: { id: batches.id, name: batches.name, payoutCount, settledCount, failedCount },
       organisation: { id: organisations.id, name: organisations.name },
       sub,
       email: identities.email,
@@ -95,10 +87,9 @@ export const countRecords = (db: Database, name: AcknowledgeableCondition, now: 
   db.$count(selectRecords(db, name, now).limit(limit).as('found'))
 
 function selectRecords(db: Database, name: AcknowledgeableCondition, now: Date, only?: Subject) {
-  const record = ACKNOWLEDGEABLE[name]
+  const { record, lastEvent } = ACKNOWLEDGEABLE[name]
   const { id } = TABLES[record]
   const condition = sql<AcknowledgeableCondition>`${name}::text`
-  const lastEvent = LAST_EVENTS[name]
   const acknowledged = db.select({ note: acknowledgements.note }).from(acknowledgements)
   return db
     .select({

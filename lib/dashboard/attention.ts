@@ -1,9 +1,10 @@
 import type { SQL } from 'drizzle-orm'
 import type { AnyPgColumn } from 'drizzle-orm/pg-core'
+import type { acknowledgements } from '#drizzle/schema/audit.ts'
 import type { PayoutStatus } from '#drizzle/schema/directory.ts'
 import type { TransferKind } from '#drizzle/schema/transfers.ts'
 import type { Database } from '#lib/db/connection.ts'
-import type { AcknowledgeableCondition, Acknowledgement } from './acknowledgements.ts'
+import type { AcknowledgeableCondition } from './acknowledgements.ts'
 
 /** A name that links to the record's page. */
 export interface NamedRecord {
@@ -16,6 +17,9 @@ export interface OrganisationUser {
   sub: string
   email: string | null
 }
+
+/** Who acknowledged a condition, when and why. */
+type Acknowledgement = Pick<typeof acknowledgements.$inferSelect, 'note' | 'operator' | 'at'>
 
 /** The maximum number of items of each condition that are listed. */
 export const MAX_LISTED = 20

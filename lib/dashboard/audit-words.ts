@@ -45,10 +45,12 @@ export const ACTIONS_IN_WORDS = AUDIT_ACTIONS.map(
 /** The records that the names in an entry's sentence stand for: its subject, and those whose ids are in its detail. */
 function referencesOf({ action, subjectId, detail }: AuditLine) {
   const kind = subjectKindOf(action)
-  const acknowledged: Partial<Record<string, string>> = ACKNOWLEDGEABLE
+  const acknowledged: Partial<Record<string, { record: string }>> = ACKNOWLEDGEABLE
   const references = new Map<string, { type: (typeof RECORDS)[number]; id: string }>()
   for (const name of namesIn(AUDIT_SENTENCES[action])) {
-    const type = RECORDS.find((one) => one === (name === 'record' ? acknowledged[String(detail.condition)] : name))
+    const type = RECORDS.find(
+      (one) => one === (name === 'record' ? acknowledged[String(detail.condition)]?.record : name),
+    )
     // The subject of a transfer's entry may be a hash.
     const id = String(detail[name] ?? (name === 'record' || name === kind ? subjectId : ''))
     if (type && (isId(id) || (type === 'channel' && id !== ''))) references.set(name, { type, id })

@@ -7,7 +7,7 @@ import type { Database } from '#lib/db/connection.ts'
 import { isRequestId } from '#lib/http/request-id.ts'
 import { writtenBetween } from './audit-days.ts'
 import { BY_TIME, having, isOneOf, isRecordId } from './filters.ts'
-import { listTable, type RowOf, readPart } from './list.ts'
+import { listTable, type RowOf } from './list.ts'
 
 export const AUDIT = listTable({
   filters: {
@@ -32,7 +32,7 @@ export const AUDIT = listTable({
       having(auditLog.requestId, request),
       await writtenBetween(db, days),
     ),
-  read: ({ db }, { condition, ...part }) => readPart(selectAudit(db, condition), part),
+  select: selectAudit,
 })
 
 /** Whether the audit log can be filtered by a text as the subject of its entries. */

@@ -1,13 +1,14 @@
 import { and, desc, eq, gt, inArray, lte, not, sql } from 'drizzle-orm'
 import { batches, contractors, payouts } from '#drizzle/schema/directory.ts'
 import { relayJobs, relayLines } from '#drizzle/schema/relay.ts'
+import { transfers } from '#drizzle/schema/transfers.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { type AttentionRow, NAMES_SHOWN, type Notice, type RecordCondition } from './attention.ts'
 import { askTo, describeCauses, type FailedFor, stepAfter } from './causes.ts'
 import { causeOfPayout } from './explanation.ts'
 import { isLate } from './lateness.ts'
-import { outcomeOf, paysPayout, transferRows } from './transfer-rows.ts'
-import { isUnresolved } from './unresolved-lines.ts'
+import { isUnresolved } from './line-state.ts'
+import { outcomeOf, paysPayout } from './transfer-rows.ts'
 
 type Batch = NonNullable<AttentionRow['batch']>
 
@@ -58,9 +59,9 @@ const checkFirst = (failedCount: number) =>
 /** Selects the latest failed payouts of batches, newest first. */
 function selectFailures(db: Database, ids: string[]) {
   const { id, batch, status, createdAt, sequence } = payouts
-  const failedAt = sql`coalesce(${transferRows.settledAt}, ${createdAt})`
+  const failedAt = sql`coalesce(${transfers.settledAt}, ${createdAt})`
   const rank = sql`row_number() over (partition by ${batch} order by ${failedAt} desc, ${sequence})`
-  const mayBePaid = sql<boolean>`bool_or(coalesce(${transferRows.status} = 'expired' and ${transferRows.resultCode} is not null, false))
+  const mayBePaid = sql<boolean>`bool_or(coalesce(${transfers.status} = 'expired' and ${transfers.resultCode} is not null, false))
     over (partition by ${batch})`
   const ranked = db
     .select({
@@ -72,7 +73,7 @@ function selectFailures(db: Database, ids: string[]) {
       place: rank.mapWith(Number).as('place'),
     })
     .from(payouts)
-    .leftJoin(transferRows, paysPayout)
+    .leftJoin(transfers, paysPayout)
     .where(and(inArray(batch, ids), eq(status, 'failed')))
     .as('ranked')
   return db
@@ -87,7 +88,7 @@ function selectFailures(db: Database, ids: string[]) {
     .from(ranked)
     .innerJoin(payouts, eq(payouts.id, ranked.payout))
     .innerJoin(contractors, eq(contractors.id, payouts.contractor))
-    .leftJoin(transferRows, paysPayout)
+    .leftJoin(transfers, paysPayout)
     .where(lte(ranked.place, MAX_EXPLAINED))
     .orderBy(batch, ranked.place)
 }

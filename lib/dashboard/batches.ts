@@ -6,7 +6,7 @@ import { byTime } from '#lib/db/keyset.ts'
 import { BATCH_COLUMNS } from '#lib/directory/batches/batches.ts'
 import { isId } from '#lib/directory/ids.ts'
 import { anyOf, BY_TIME, betweenDays, having, isOneOf, isRecordId } from './filters.ts'
-import { listTable, orNull, type RowOf, readPart } from './list.ts'
+import { listTable, orNull, type RowOf } from './list.ts'
 
 /** When the batch started, or a payout of it was last sent or settled; null for a completed batch. */
 export const lastProgress = orNull(
@@ -31,7 +31,7 @@ export const BATCHES = listTable({
       betweenDays(batches.createdAt, days),
     )
   },
-  read: ({ db }, { condition, ...part }) => readPart(selectBatches(db, condition), part),
+  select: selectBatches,
 })
 
 function selectBatches(db: Database, condition: SQL | undefined) {

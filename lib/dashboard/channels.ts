@@ -6,56 +6,27 @@ import {
   relayLines,
   type StopProblem,
 } from '#drizzle/schema/relay.ts'
+import { transfers } from '#drizzle/schema/transfers.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { isSeenLately, problemDuring } from '#lib/relay/channel-state.ts'
 import { IS_LEASED } from './line-state.ts'
-import { transferRows } from './transfer-rows.ts'
-
-export interface ChannelLine {
-  address: string
-  problem: ChannelProblem | null
-  /** since when it has this problem */
-  problemSince: Date | null
-  /** by an operator: it leases no lines */
-  isPaused: boolean
-  /** by an operator: it pays nothing more */
-  isRetired: boolean
-  /** payments of its token are stopped: it leases no lines */
-  isHalted: boolean
-  /** why its payments were not all found during a stop */
-  reconcileProblem: StopProblem | null
-  /** the beginning of the last stop for which its payments were all found */
-  reconciledStop: Date | null
-  /** when a relay last announced the channel */
-  seenAt: Date
-  /** reported recently enough to assume that its relay is running */
-  isRunning: boolean
-  /** the job of the line that it pays or prepares */
-  job: string | null
-  position: number | null
-  /** whether a transfer of the channel is open */
-  isSending: boolean
-  /** when the last transfer to it settled, and its hash; null without one */
-  receivedAt: Date | null
-  receivedHash: string | null
-}
 
 /** The condition for the channels of the token that a relay announced last: those of earlier tokens pay nothing. */
 export const IS_CURRENT_TOKEN = sql<boolean>`${relayChannels.token} = (select token from relay_channels order by seen_at desc limit 1)`
 
 /** Lists the channels of one token or all, by address. */
-export async function listChannels(db: Database, token: string | undefined, now: Date): Promise<ChannelLine[]> {
-  const { id, account, status, recipient, createdAt, settledAt, hash, lineJob, linePosition } = transferRows
+export async function listChannels(db: Database, token: string | undefined, now: Date) {
+  const { id, account, status, recipient, createdAt, settledAt, hash, lineJob, linePosition } = transfers
   const received = db
     .select({ settledAt, hash })
-    .from(transferRows)
+    .from(transfers)
     .where(and(eq(recipient, relayChannels.address), eq(status, 'succeeded')))
     .orderBy(desc(createdAt))
     .limit(1)
     .as('received')
   const open = db
     .select({ id, job: lineJob, position: linePosition })
-    .from(transferRows)
+    .from(transfers)
     .where(and(eq(account, relayChannels.address), eq(status, 'open')))
     .limit(1)
     .as('open')
@@ -70,15 +41,24 @@ export async function listChannels(db: Database, token: string | undefined, now:
       address: relayChannels.address,
       problem: relayChannels.problem,
       problemSince: relayChannels.problemSince,
+      /** by an operator: it leases no lines */
       isPaused: relayChannels.paused,
+      /** by an operator: it pays nothing more */
       isRetired: relayChannels.retired,
+      /** payments of its token are stopped: it leases no lines */
       isHalted: sql<boolean>`num_nonnulls(${paymentStops.since}, ${paymentStops.foreignSince}) > 0`,
+      /** why its payments were not all found during a stop */
       reconcileProblem: problemDuring(paymentStops.since),
+      /** the beginning of the last stop for which its payments were all found */
       reconciledStop: relayChannels.reconciledStop,
+      /** when a relay last announced the channel */
       seenAt: relayChannels.seenAt,
+      /** the job of the line that it pays or prepares */
       job: sql<string | null>`coalesce(${open.job}, ${leased.job})`,
       position: sql<number | null>`coalesce(${open.position}, ${leased.position})`,
+      /** whether a transfer of the channel is open */
       isSending: sql<boolean>`${open.id} is not null`,
+      /** when the last transfer to it settled, and its hash; null without one */
       receivedAt: received.settledAt,
       receivedHash: received.hash,
     })
@@ -91,6 +71,8 @@ export async function listChannels(db: Database, token: string | undefined, now:
     .orderBy(sql`${relayChannels.address}`)
   return channels.map((channel) => ({ ...channel, isRunning: isSeenLately(channel.seenAt, now) }))
 }
+
+export type ChannelLine = Awaited<ReturnType<typeof listChannels>>[number]
 
 /**
  * `problem`: a relay runs the channel, but it cannot pay. `halted`: payments are stopped. `paused`: an operator paused it, and it
@@ -106,23 +88,14 @@ export const CHANNEL_STATES = [
   'retired',
   'stopped',
 ] as const
-type ChannelState = (typeof CHANNEL_STATES)[number]
 
-export function channelState({
-  isRunning,
-  isRetired,
-  problem,
-  isHalted,
-  isPaused,
-  job,
-  isSending,
-}: ChannelLine): ChannelState {
-  if (isRetired) return 'retired'
-  if (!isRunning) return 'stopped'
-  if (problem !== null) return 'problem'
-  if (isSending) return 'sending'
-  if (isHalted) return 'halted'
-  if (job === null) return isPaused ? 'paused' : 'free'
+export function channelState(channel: ChannelLine): (typeof CHANNEL_STATES)[number] {
+  if (channel.isRetired) return 'retired'
+  if (!channel.isRunning) return 'stopped'
+  if (channel.problem !== null) return 'problem'
+  if (channel.isSending) return 'sending'
+  if (channel.isHalted) return 'halted'
+  if (channel.job === null) return channel.isPaused ? 'paused' : 'free'
   return 'building'
 }
 

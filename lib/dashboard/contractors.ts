@@ -3,7 +3,7 @@ import { CONTRACTOR_STATUSES, contractors, organisations } from '#drizzle/schema
 import type { Database } from '#lib/db/connection.ts'
 import { byTime } from '#lib/db/keyset.ts'
 import { BY_TIME, betweenDays, having, isOneOf, isRecordId } from './filters.ts'
-import { listTable, orNull, type RowOf, readPart } from './list.ts'
+import { listTable, orNull, type RowOf } from './list.ts'
 
 /** The contractors of all organisations, without removed ones. */
 export const CONTRACTORS = listTable({
@@ -17,7 +17,7 @@ export const CONTRACTORS = listTable({
       having(contractors.organisation, organisation),
       betweenDays(contractors.createdAt, days),
     ),
-  read: ({ db }, { condition, ...part }) => readPart(selectContractors(db, condition), part),
+  select: selectContractors,
 })
 
 /** Finds a contractor, even a removed one. */

@@ -6,7 +6,7 @@ import { NAMES_SHOWN, type Notice, type RecordCondition } from './attention.ts'
 import { askTo, describeCauses, type FailedFor, stepAfter } from './causes.ts'
 import { explainLine } from './explanation.ts'
 import { anyOf } from './filters.ts'
-import { isUnresolved } from './unresolved-lines.ts'
+import { isUnresolved } from './line-state.ts'
 
 const ANOTHER_BATCH = 'pay only those payees, from its own balance and in a batch of payouts'
 const NO_NEW_JOB = ' A new job would begin with other payees, who may have been paid.'

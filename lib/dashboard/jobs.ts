@@ -36,7 +36,8 @@ export const JOBS = listTable({
       reason === '' ? undefined : anyOf(relayJobs.id, failedFor(db, reason)),
       betweenDays(relayJobs.createdAt, days),
     ),
-  read: async ({ db }, { condition, ...part }) => await countItems(db, await readPart(selectJobs(db, condition), part)),
+  select: selectJobs,
+  present: countItems,
 })
 
 export async function findJob(db: Database, id: string): Promise<JobSummary | undefined> {

@@ -83,7 +83,7 @@ export interface RecordList<Checks extends FilterChecks, Row> {
   match: (context: ListContext, filters: Filters<Checks>) => Matches<Row> | Promise<Matches<Row>>
 }
 
-interface TableList<Checks extends FilterChecks, Row> {
+interface TableList<Checks extends FilterChecks, Row, Selected> {
   filters: Checks
   table: PgTable
   newest: Order
@@ -91,14 +91,19 @@ interface TableList<Checks extends FilterChecks, Row> {
   status?: PgColumn
   /** the condition of its filters, except `status` */
   conditionOf: (db: Database, filters: Filters<Checks>) => SQL | undefined | Promise<SQL | undefined>
-  read: (context: ListContext, part: Slice & { condition: SQL | undefined }) => Promise<Row[]>
+  /** its rows that match a condition, without their order */
+  select: (db: Database, condition: SQL | undefined) => Unsorted<Selected>
+  /** the rows as they are listed, if they are not listed as they are */
+  present?: (db: Database, rows: Selected[]) => Promise<Row[]>
 }
 
 /** A list of a table's records, newest first unless it is sorted by `oldest`. */
-export function listTable<Checks extends FilterChecks, Row extends Position>(
-  list: TableList<Checks, Row>,
+export function listTable<Checks extends FilterChecks, Selected extends Position, Row extends Position = Selected>(
+  list: TableList<Checks, Row, Selected>,
 ): RecordList<Checks, Row> {
-  const { filters: checks, table, newest, status, conditionOf, read } = list
+  const { filters: checks, table, newest, status, conditionOf, select } = list
+  // Rows without a presentation are listed as they are.
+  const { present = async (_, rows) => rows as unknown[] as Row[] } = list
   const values = status?.enumValues ?? []
   return {
     filters: checks,
@@ -110,7 +115,8 @@ export function listTable<Checks extends FilterChecks, Row extends Position>(
       const tabs = status ? byStatus(values, (value) => and(all, eq(status, value))) : { '': all }
       return {
         order: { ...newest, ascending: sort === 'oldest' },
-        read: ({ beside, ...part }) => read(context, { ...part, condition: and(condition, beside) }),
+        read: async ({ beside, ...part }) =>
+          await present(context.db, await readPart(select(context.db, and(condition, beside)), part)),
         placeOf: newest.lead ? placeOf : ({ sequence }) => [0, sequence],
         count: () => countUpTo(context.db, table, newest, tabs),
       }

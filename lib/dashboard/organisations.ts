@@ -1,4 +1,5 @@
-import { and, count, desc, eq, isNotNull, isNull, max, type SQL, sql } from 'drizzle-orm'
+import { and, count, desc, eq, inArray, isNotNull, isNull, max, type SQL, sql } from 'drizzle-orm'
+import type { AnyPgColumn } from 'drizzle-orm/pg-core'
 import { organisationCosts } from '#drizzle/schema/counts.ts'
 import { batches, contractors, identities, organisations } from '#drizzle/schema/directory.ts'
 import { relayJobs, relayLines } from '#drizzle/schema/relay.ts'
@@ -7,36 +8,10 @@ import { countUpTo, MAX_COUNTED } from '#lib/db/count.ts'
 import { byTime, type Order } from '#lib/db/keyset.ts'
 import { placeOf } from '#lib/db/paging.ts'
 import type { OrganisationUser } from './attention.ts'
-import { lastProgress } from './batches.ts'
 import { betweenDays, DAYS, isOneOf } from './filters.ts'
-import { batchLimit } from './lateness.ts'
-import { type RecordList, readPart } from './list.ts'
+import { isLate, isUnfinished } from './lateness.ts'
+import { countOf, type RecordList, readPart } from './list.ts'
 import { RANGES, type Range } from './traffic.ts'
-import { findUsers } from './users.ts'
-
-/** An organisation with the numbers of its records. */
-export interface OrganisationLine {
-  id: string
-  sequence: number
-  name: string
-  createdAt: Date
-  users: OrganisationUser[]
-  contractors: number
-  batches: number
-  /** batches in progress, and how many of them have stalled */
-  started: number
-  stalled: number
-  /** by a payout or a relay job */
-  lastPaidAt: Date | null
-  costs: Record<Range, Costs>
-}
-
-/** The settled transfers of a range, and what the sponsor was charged for them, in stroops. */
-export interface Costs {
-  transfers: number
-  failed: number
-  fees: bigint
-}
 
 const FILTERS = { ...DAYS, sort: isOneOf(['oldest', ...Object.keys(RANGES)]) }
 
@@ -87,6 +62,7 @@ function selectOrganisations(db: Database, condition: SQL | undefined, costs = c
       createdAt: organisations.createdAt,
       contractors: organisations.contractorCount,
       batches: organisations.batchCount,
+      /** the settled transfers of a range, and what the sponsor was charged for them, in stroops */
       '24h': { transfers: costs.dayTransfers, failed: costs.dayFailed, fees: costs.dayFees },
       '30d': { transfers: costs.monthTransfers, failed: costs.monthFailed, fees: costs.monthFees },
     })
@@ -95,74 +71,72 @@ function selectOrganisations(db: Database, condition: SQL | undefined, costs = c
     .where(condition)
 }
 
-async function addNumbers(
-  db: Database,
-  shown: Awaited<ReturnType<typeof selectOrganisations>>,
-  now: Date,
-): Promise<OrganisationLine[]> {
+/** An organisation with the numbers of its records. */
+export type OrganisationLine = Awaited<ReturnType<typeof addNumbers>>[number]
+
+async function addNumbers(db: Database, shown: Awaited<ReturnType<typeof selectOrganisations>>, now: Date) {
   const ids = shown.map(({ id }) => id)
   const users = await findUsers(db, ids)
-  // Current and removed contractors have separate indexes.
-  const payments = await paymentsOf(db, ids, isNull)
-  const formerPayments = await paymentsOf(db, ids, isNotNull)
+  const payments = await lastPaymentsOf(db, ids)
   const work = await startedBatchesOf(db, ids, now)
-  const relayPayments = await relayPaymentsOf(db, ids)
   return shown.map(({ '24h': day, '30d': month, ...organisation }) => ({
     ...organisation,
     costs: { '24h': day, '30d': month },
     users: users.get(organisation.id) ?? [],
-    lastPaidAt: latest([payments, formerPayments, relayPayments].map((times) => times.get(organisation.id))),
+    /** by a payout or a relay job */
+    lastPaidAt: latest(payments.map((times) => times.get(organisation.id))),
+    /** batches in progress, and how many of them have stalled */
     started: work.get(organisation.id)?.started ?? 0,
     stalled: work.get(organisation.id)?.stalled ?? 0,
   }))
 }
 
-/**
- * Returns when each organisation's payouts were last paid.
- * @param isOfContractors `isNull` for payouts to its current contractors, `isNotNull` for those to removed ones
- */
-async function paymentsOf(db: Database, ids: string[], isOfContractors: typeof isNull | typeof isNotNull) {
+/** Finds the users of organisations, by organisation. */
+export async function findUsers(db: Database, ids: readonly string[]): Promise<Map<string, OrganisationUser[]>> {
+  if (ids.length === 0) return new Map()
   const rows = await db
-    .select({ organisation: contractors.organisation, at: max(contractors.lastPaidAt) })
-    .from(contractors)
-    .where(and(sql`${contractors.organisation} = any(${asArray(ids)})`, isOfContractors(contractors.deletedAt)))
-    .groupBy(contractors.organisation)
-  return new Map(rows.map(({ organisation, at }) => [organisation, at]))
+    .select({ organisation: identities.organisation, sub: identities.sub, email: identities.email })
+    .from(identities)
+    .where(inArray(identities.organisation, [...new Set(ids)]))
+    .orderBy(identities.createdAt, identities.sub)
+  const grouped = Map.groupBy(rows, ({ organisation }) => organisation ?? '')
+  return new Map([...grouped].map(([id, users]) => [id, users.map(({ sub, email }) => ({ sub, email }))]))
 }
 
-async function startedBatchesOf(db: Database, ids: string[], now: Date) {
-  const isStalled = sql`${lastProgress} < ${batchLimit(now).toISOString()}::timestamptz`
-  const rows = await db
-    .select({
-      organisation: batches.organisation,
-      started: count(),
-      stalled: sql`count(*) filter (where ${isStalled})`.mapWith(Number),
-    })
-    .from(batches)
-    .where(and(eq(batches.status, 'started'), sql`${batches.organisation} = any(${asArray(ids)})`))
-    .groupBy(batches.organisation)
-  return new Map(rows.map((row) => [row.organisation, row]))
-}
-
-/** Returns when a relay job last paid for each organisation. The payments of runs are those of their payouts. */
-async function relayPaymentsOf(db: Database, ids: string[]) {
-  const rows = await db
+/** When organisations last paid: current contractors, removed ones, which have a separate index, and by relay jobs. */
+async function lastPaymentsOf(db: Database, ids: string[]): Promise<Map<string | null, Date | null>[]> {
+  const { organisation, lastPaidAt, deletedAt } = contractors
+  const payouts = [isNull, isNotNull].map((isOfContractors) =>
+    db
+      .select({ organisation, at: max(lastPaidAt) })
+      .from(contractors)
+      .where(and(isAnyOf(organisation, ids), isOfContractors(deletedAt)))
+      .groupBy(organisation),
+  )
+  // The payments of runs are those of their payouts.
+  const jobs = db
     .select({ organisation: identities.organisation, at: max(relayLines.settledAt) })
     .from(identities)
     .innerJoin(relayJobs, and(eq(relayJobs.userKind, identities.kind), eq(relayJobs.userSub, identities.sub)))
     .innerJoin(relayLines, eq(relayLines.job, relayJobs.id))
-    .where(
-      and(
-        sql`${identities.organisation} = any(${asArray(ids)})`,
-        isNull(relayJobs.batch),
-        eq(relayLines.outcome, 'paid'),
-      ),
-    )
+    .where(and(isAnyOf(identities.organisation, ids), isNull(relayJobs.batch), eq(relayLines.outcome, 'paid')))
     .groupBy(identities.organisation)
-  return new Map(rows.map(({ organisation, at }) => [organisation, at]))
+  const found: { organisation: string | null; at: Date | null }[][] = []
+  for (const query of [...payouts, jobs]) found.push(await query)
+  return found.map((rows) => new Map(rows.map((row) => [row.organisation, row.at])))
+}
+
+async function startedBatchesOf(db: Database, ids: string[], now: Date) {
+  const { organisation } = batches
+  const rows = await db
+    .select({ organisation, started: count(), stalled: countOf(sql`${isLate('batch', now)}`) })
+    .from(batches)
+    .where(and(isUnfinished('batch'), isAnyOf(organisation, ids)))
+    .groupBy(organisation)
+  return new Map(rows.map((row) => [row.organisation, row]))
 }
 
 const latest = (times: readonly (Date | null | undefined)[]) =>
   times.reduce<Date | null>((last, at = null) => (last === null || (at !== null && at > last) ? at : last), null)
 
-const asArray = (ids: readonly string[]) => sql`${`{${ids.join(',')}}`}::uuid[]`
+const isAnyOf = (column: AnyPgColumn, ids: readonly string[]) => sql`${column} = any(${`{${ids.join(',')}}`}::uuid[])`

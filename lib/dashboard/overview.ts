@@ -4,8 +4,8 @@ import type { Database } from '#lib/db/connection.ts'
 import { ACKNOWLEDGEABLE } from './acknowledgements.ts'
 import { type Attention, type AttentionRow, MAX_LISTED, type RecordCondition } from './attention.ts'
 import { CONDITIONS, countRecords, readRows, type Subject } from './attention-rows.ts'
-import { isUnresolved } from './unresolved-lines.ts'
-import { findUsers } from './users.ts'
+import { isUnresolved } from './line-state.ts'
+import { findUsers } from './organisations.ts'
 
 /** The batches with failures beyond the listed ones are counted up to this number. */
 const MAX_COUNTED = 1_000
@@ -58,7 +58,7 @@ const PAGES = { batch: '/batches', job: '/jobs', transfer: '/transfers' } as con
 
 function itemOf(row: AttentionRow, tab: string | undefined) {
   const { condition, id, lastEvent, acknowledgement, batch, organisation, user, contractor } = row
-  const record = ACKNOWLEDGEABLE[condition]
+  const { record } = ACKNOWLEDGEABLE[condition]
   return {
     key: `${condition} ${id}`,
     since: lastEvent,

@@ -7,6 +7,7 @@ import {
   type PayoutStatus,
   payouts,
 } from '#drizzle/schema/directory.ts'
+import { transfers } from '#drizzle/schema/transfers.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { byTime } from '#lib/db/keyset.ts'
 import { newestFirst, placeOf } from '#lib/db/paging.ts'
@@ -15,7 +16,7 @@ import { explainPayout } from './explanation.ts'
 import { betweenDays, DAYS, type Filters, hasOnly, having, isOneOf, isReason, isRecordId } from './filters.ts'
 import { orNull, type RecordList, type RowOf, readPart, type Source } from './list.ts'
 import { hasReason } from './transfer-filters.ts'
-import { firstInnerHash, outcomeOf, paysPayout, transferRows } from './transfer-rows.ts'
+import { firstInnerHash, outcomeOf, paysPayout } from './transfer-rows.ts'
 
 const FILTERS = {
   status: isOneOf(PAYOUT_STATUSES),
@@ -110,7 +111,7 @@ const conditionOf = ({ organisation, batch, contractor, reason, ...days }: Payou
           eq(payouts.status, 'failed'),
           or(
             eq(payouts.error, reason),
-            sql`exists (select from ${transferRows} where ${paysPayout} and ${hasReason(reason)})`,
+            sql`exists (select from ${transfers} where ${paysPayout} and ${hasReason(reason)})`,
           ),
         ),
     betweenDays(payouts.createdAt, days),
@@ -141,16 +142,16 @@ function selectPayouts(db: Database, condition: SQL | undefined) {
       createdAt: payouts.createdAt,
       paidAt: payouts.paidAt,
       /** the last transfer that claimed it */
-      transferId: transferRows.id,
-      sentAt: transferRows.createdAt,
-      ledgerHash: transferRows.hash,
+      transferId: transfers.id,
+      sentAt: transfers.createdAt,
+      ledgerHash: transfers.hash,
       outcome: outcomeOf,
     })
     .from(payouts)
     .innerJoin(batches, eq(batches.id, payouts.batch))
     .innerJoin(contractors, eq(contractors.id, payouts.contractor))
     .innerJoin(organisations, eq(organisations.id, payouts.organisation))
-    .leftJoin(transferRows, paysPayout)
+    .leftJoin(transfers, paysPayout)
     .where(condition)
 }
 

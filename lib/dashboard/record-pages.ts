@@ -1,19 +1,20 @@
 import { eq } from 'drizzle-orm'
+import { auditLog } from '#drizzle/schema/audit.ts'
 import { payouts } from '#drizzle/schema/directory.ts'
 import { relayJobs, relayLines } from '#drizzle/schema/relay.ts'
+import { envelopes, transfers } from '#drizzle/schema/transfers.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { isId } from '#lib/directory/ids.ts'
 import type { Attention } from './attention.ts'
-import { type BatchLine, findBatchLine } from './batches.ts'
-import { type ContractorLine, findContractorLine } from './contractors.ts'
-import { findJob, type ItemPage, type JobSummary, listItems } from './jobs.ts'
+import { findBatchLine } from './batches.ts'
+import { findContractorLine } from './contractors.ts'
+import { findJob, type ItemLine, type JobSummary, listItems } from './jobs.ts'
 import type { PageRequest } from './list.ts'
-import { findOrganisationLine, type OrganisationLine } from './organisations.ts'
+import { findOrganisationLine } from './organisations.ts'
 import { readAttentionOf } from './overview.ts'
-import { findPayoutLines, type PayoutLine } from './payouts.ts'
+import { findPayoutLines } from './payouts.ts'
 import {
-  jobEvents,
-  ofOrganisationRecords,
+  happened,
   ofRecord,
   type RowEvent,
   readTimeline,
@@ -21,8 +22,7 @@ import {
   type Timeline,
   TRANSFER_ACTIONS,
 } from './timeline.ts'
-import { envelopeRows, transferRows } from './transfer-rows.ts'
-import { findTransferLine, type TransferLine } from './transfers.ts'
+import { findTransferLine } from './transfers.ts'
 
 /** The common content of all pages of records. */
 export interface RecordPage<Row> {
@@ -31,36 +31,30 @@ export interface RecordPage<Row> {
   attention: Attention[]
 }
 
-export async function readTransferPage(
-  db: Database,
-  id: string,
-  now: Date,
-): Promise<RecordPage<TransferLine> | undefined> {
+export async function readTransferPage(db: Database, id: string, now: Date) {
   const record = isId(id) ? await findTransferLine(db, id) : undefined
   if (!record) return undefined
-  const hashes = await db
-    .select({ hash: envelopeRows.innerHash })
-    .from(envelopeRows)
-    .where(eq(envelopeRows.transfer, id))
-  const events = await readTransferEvents(db, eq(transferRows.id, id))
+  const { transfer, innerHash } = envelopes
+  const hashes = await db.select({ innerHash }).from(envelopes).where(eq(transfer, id))
   // On a transfer's own page, its id is redundant.
-  const own = events.map(({ detail: { transfer: _, ...detail }, ...event }): RowEvent => ({ ...event, detail }))
-  const entries = ofRecord('transfer', id, ...hashes.map(({ hash }) => hash))
+  const events = (await readTransferEvents(db, eq(transfers.id, id))).map(
+    ({ detail: { transfer: _, ...detail }, ...event }): RowEvent => ({ ...event, detail }),
+  )
+  const entries = ofRecord('transfer', id, ...hashes.map((row) => row.innerHash))
   const [timeline, attention] = await Promise.all([
-    readTimeline(db, entries, { events: own, without: TRANSFER_ACTIONS }),
+    readTimeline(db, entries, { events, without: TRANSFER_ACTIONS }),
     readAttentionOf(db, now, { transfer: id }),
   ])
   return { record, timeline, attention }
 }
 
-export async function readPayoutPage(db: Database, id: string): Promise<RecordPage<PayoutLine> | undefined> {
+export async function readPayoutPage(db: Database, id: string) {
   const [record] = isId(id) ? await findPayoutLines(db, eq(payouts.id, id), 1) : []
   if (!record) return undefined
-  const created = { at: record.createdAt, what: 'Payout created', detail: {} }
   const events = [
-    created,
+    ...happened([{ at: record.createdAt, what: 'Payout created' }]),
     ...(await readRelayEvents(db, id)),
-    ...(await readTransferEvents(db, eq(transferRows.payout, id))),
+    ...(await readTransferEvents(db, eq(transfers.payout, id))),
   ]
   return { record, timeline: await readTimeline(db, ofRecord('payout', id), { events }), attention: [] }
 }
@@ -68,26 +62,22 @@ export async function readPayoutPage(db: Database, id: string): Promise<RecordPa
 /** When runs queued a payout, and when they gave up on it. */
 async function readRelayEvents(db: Database, payout: string): Promise<RowEvent[]> {
   const { job, outcome, error, queuedAt, settledAt } = relayLines
-  const items = await db
-    .select({ job, outcome, error, queuedAt, settledAt })
-    .from(relayLines)
-    .where(eq(relayLines.payout, payout))
-  return items.flatMap((item): RowEvent[] => [
-    { at: item.queuedAt, what: 'Queued by a run', detail: { job: item.job } },
-    ...(item.settledAt && item.outcome !== 'paid'
-      ? [
-          {
-            at: item.settledAt,
-            what: `Run: ${item.outcome}`,
-            tone: 'bad',
-            detail: { job: item.job, ...(item.error !== null && { error: item.error }) },
-          } as const,
-        ]
-      : []),
-  ])
+  const lines = { job, outcome, error, queuedAt, settledAt }
+  const items = await db.select(lines).from(relayLines).where(eq(relayLines.payout, payout))
+  return items.flatMap(({ job, error, ...item }) =>
+    happened([
+      { at: item.queuedAt, what: 'Queued by a run', detail: { job } },
+      {
+        at: item.outcome !== 'paid' && item.settledAt,
+        what: `Run: ${item.outcome}`,
+        tone: 'bad',
+        detail: { job, error },
+      },
+    ]),
+  )
 }
 
-export async function readBatchPage(db: Database, id: string, now: Date): Promise<RecordPage<BatchLine> | undefined> {
+export async function readBatchPage(db: Database, id: string, now: Date) {
   const record = await findBatchLine(db, id)
   if (!record) return undefined
   const [timeline, attention] = await Promise.all([
@@ -99,20 +89,20 @@ export async function readBatchPage(db: Database, id: string, now: Date): Promis
 
 async function readRunEvents(db: Database, batch: string): Promise<RowEvent[]> {
   const { id, status, createdAt, endedAt } = relayJobs
-  const runs = await db.select({ id, status, createdAt, endedAt }).from(relayJobs).where(eq(relayJobs.batch, batch))
-  return runs.flatMap((run) => [
-    { at: run.createdAt, what: 'Run started', detail: { job: run.id } },
-    ...(run.endedAt ? [{ at: run.endedAt, what: `Run ${run.status}`, detail: { job: run.id } }] : []),
-  ])
+  const runs = await db
+    .select({ job: id, status, createdAt, endedAt })
+    .from(relayJobs)
+    .where(eq(relayJobs.batch, batch))
+  return runs.flatMap(({ job, ...run }) =>
+    happened([
+      { at: run.createdAt, what: 'Run started', detail: { job } },
+      { at: run.endedAt, what: `Run ${run.status}`, detail: { job } },
+    ]),
+  )
 }
 
 /** A job with a page of its items; the timeline has the events of these. */
-export async function readJobPage(
-  db: Database,
-  id: string,
-  now: Date,
-  page: PageRequest = {},
-): Promise<(RecordPage<JobSummary> & { items: ItemPage }) | undefined> {
+export async function readJobPage(db: Database, id: string, now: Date, page: PageRequest = {}) {
   const record = isId(id) ? await findJob(db, id) : undefined
   if (!record) return undefined
   const items = await listItems(db, id, page)
@@ -123,11 +113,24 @@ export async function readJobPage(
   return { record, timeline, attention, items }
 }
 
+const toneOf = (isGood: boolean) => (isGood ? 'good' : 'bad')
+
+/** The events of a relay job and of some of its items, oldest first. */
+const jobEvents = ({ createdAt, endedAt, status }: JobSummary, items: readonly ItemLine[]): RowEvent[] =>
+  happened([
+    { at: createdAt, what: 'Job started' },
+    ...items.flatMap(({ position, state, sentAt, settledAt, error, hash }) => {
+      const name = `Transfer ${position + 1}`
+      return [
+        { at: sentAt, what: `${name} recorded` },
+        { at: settledAt, what: `${name}: ${state}`, tone: toneOf(state === 'paid'), detail: { hash, error } } as const,
+      ]
+    }),
+    { at: endedAt, what: `Job ${status}`, tone: toneOf(status === 'completed') },
+  ])
+
 /** A contractor with its newest payouts. A removed one still has a page: its payouts refer to it. */
-export async function readContractorPage(
-  db: Database,
-  id: string,
-): Promise<(RecordPage<ContractorLine> & { payouts: PayoutLine[] }) | undefined> {
+export async function readContractorPage(db: Database, id: string) {
   const record = isId(id) ? await findContractorLine(db, id) : undefined
   if (!record) return undefined
   const [timeline, newest] = await Promise.all([
@@ -139,12 +142,8 @@ export async function readContractorPage(
 
 export const NEWEST_PAYOUTS = 20
 
-export async function readOrganisationPage(
-  db: Database,
-  id: string,
-  now: Date,
-): Promise<RecordPage<OrganisationLine> | undefined> {
+/** The timeline of an organisation has the entries of everything that belongs to it. */
+export async function readOrganisationPage(db: Database, id: string, now: Date) {
   const record = isId(id) ? await findOrganisationLine(db, id, now) : undefined
-  if (!record) return undefined
-  return { record, timeline: await readTimeline(db, ofOrganisationRecords(id)), attention: [] }
+  return record && { record, timeline: await readTimeline(db, eq(auditLog.organisation, id)), attention: [] }
 }

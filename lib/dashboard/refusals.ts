@@ -6,7 +6,7 @@ import { SPONSOR_REASONS } from '#lib/refusal/refusal.ts'
 import { writtenBetween } from './audit-days.ts'
 import { explainRefusal } from './explanation.ts'
 import { BY_TIME, having, isOneOf } from './filters.ts'
-import { listTable, type RowOf, readPart } from './list.ts'
+import { listTable, type RowOf } from './list.ts'
 import { TRANSFER_FILTERS } from './transfer-filters.ts'
 
 /** The sponsor's refusals, from the audit log. The list has the same filters as transfers; some of them match no refusal. */
@@ -25,8 +25,8 @@ export const REFUSED = listTable({
       batch === '' && ['', ...Object.keys(SPONSOR_REASONS)].includes(reason) ? undefined : sql`false`,
       await writtenBetween(db, days),
     ),
-  read: async ({ db }, { condition, ...part }) =>
-    (await readPart(selectRefusals(db, condition), part)).map(presentRefusal),
+  select: selectRefusals,
+  present: async (_, rows) => rows.map(presentRefusal),
 })
 
 function selectRefusals(db: Database, condition: SQL | undefined) {

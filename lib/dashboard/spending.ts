@@ -1,57 +1,28 @@
 import { and, eq, gte, lt, ne, notInArray, sql } from 'drizzle-orm'
 import { settlementCounts } from '#drizzle/schema/counts.ts'
 import { identities, organisations } from '#drizzle/schema/directory.ts'
-import { quotas, sponsorFloats } from '#drizzle/schema/transfers.ts'
+import { quotas, sponsorFloats, transfers } from '#drizzle/schema/transfers.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { EVER, hourOf } from '#lib/transfers/counts.ts'
 import { CALLS, EVERYBODY, quotaDay } from '#lib/transfers/quota.ts'
-import { transferRows } from './transfer-rows.ts'
-
-/** An account's use of its daily quota, in stroops and transfers. */
-interface QuotaUse {
-  account: string
-  /** the bids of open transfers */
-  held: bigint
-  used: bigint
-  count: number
-}
-
-interface AccountUse extends QuotaUse {
-  /** of the account's user; null if it has none yet, or signs in with an identity provider */
-  organisation: { id: string; name: string } | null
-}
-
-interface HourlyFees {
-  /** the start of the hour */
-  at: Date
-  stroops: bigint
-}
 
 /** Today's use of the quotas, the reserved float and the sponsor's recent fees, in stroops. */
-export interface Spending {
-  everybody: QuotaUse
-  /** the three accounts with the highest use */
-  busiest: AccountUse[]
-  floatHeld: bigint
-  /** the fees charged to the sponsor for the transfers of the last 24 hours */
-  spentInDay: bigint
-  /** the same fees by the UTC hour in which the transfers were recorded, oldest first, without the partial first hour */
-  hours: readonly HourlyFees[]
-}
+export type Spending = Awaited<ReturnType<typeof readSpending>>
 
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
 
+/** An account's use of its daily quota, in stroops and transfers. Open transfers hold their bids. */
 const COLUMNS = { account: quotas.account, held: quotas.held, used: quotas.used, count: quotas.count }
 
-export async function readSpending(db: Database, sponsor: string, now: Date): Promise<Spending> {
-  const day = quotaDay(now)
-  const today = eq(quotas.day, day)
+export async function readSpending(db: Database, sponsor: string, now: Date) {
+  const today = eq(quotas.day, quotaDay(now))
   const [[everybody], busiest, [float], spent] = await Promise.all([
     db
       .select(COLUMNS)
       .from(quotas)
       .where(and(eq(quotas.account, EVERYBODY), today)),
+    // An account has no organisation if it has no user yet, or its user signs in with an identity provider.
     db
       .select({ ...COLUMNS, organisation: { id: organisations.id, name: organisations.name } })
       .from(quotas)
@@ -65,6 +36,7 @@ export async function readSpending(db: Database, sponsor: string, now: Date): Pr
   ])
   return {
     everybody: everybody ?? { account: EVERYBODY, held: 0n, used: 0n, count: 0 },
+    /** the three accounts with the highest use */
     busiest,
     floatHeld: float?.held ?? 0n,
     ...spent,
@@ -75,11 +47,11 @@ export async function readSpending(db: Database, sponsor: string, now: Date): Pr
  * The fees charged to a sponsor for the transfers of the last 24 hours. The first hour is partial, so its transfers are
  * summed directly.
  */
-async function readSpent(db: Database, sponsor: string, now: Date): Promise<Pick<Spending, 'spentInDay' | 'hours'>> {
+async function readSpent(db: Database, sponsor: string, now: Date) {
   const since = new Date(now.getTime() - DAY_MS)
   const whole = new Date(Math.ceil(since.getTime() / HOUR_MS) * HOUR_MS)
   const { hour, fees, sponsor: payer } = settlementCounts
-  const { createdAt, feeCharged } = transferRows
+  const { createdAt, feeCharged } = transfers
   const [counted, [first]] = await Promise.all([
     db
       .select({ hour, stroops: sql<string>`sum(${fees})::text` })
@@ -89,9 +61,10 @@ async function readSpent(db: Database, sponsor: string, now: Date): Promise<Pick
       .orderBy(hour),
     db
       .select({ stroops: sql<string>`coalesce(sum(${feeCharged}), 0)::text` })
-      .from(transferRows)
-      .where(and(eq(transferRows.sponsor, sponsor), gte(createdAt, since), lt(createdAt, whole))),
+      .from(transfers)
+      .where(and(eq(transfers.sponsor, sponsor), gte(createdAt, since), lt(createdAt, whole))),
   ])
+  // By the hour in which the transfers were recorded, oldest first, without the partial first hour.
   const hours = counted.map(({ hour, stroops }) => ({ at: new Date(`${hour}:00:00Z`), stroops: BigInt(stroops) }))
   return { hours, spentInDay: hours.reduce((sum, { stroops }) => sum + stroops, BigInt(first?.stroops ?? 0)) }
 }

@@ -1,10 +1,10 @@
-import { count, inArray, isNotNull, ne, sql } from 'drizzle-orm'
+import { count, inArray, isNotNull, sql } from 'drizzle-orm'
 import { BATCH_STATUSES, batches, PAYOUT_STATUSES, payouts } from '#drizzle/schema/directory.ts'
 import { paymentStops } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { type Family, gauge } from '#lib/observability/metrics.ts'
 import { CHANNEL_STATES, channelState, listChannels } from './channels.ts'
-import { type ProgressingRecord, UNFINISHED } from './lateness.ts'
+import { isUnfinished, PROGRESS, type ProgressingRecord } from './lateness.ts'
 
 const UNFINISHED_BATCHES = BATCH_STATUSES.filter((status) => status !== 'completed')
 const UNFINISHED_PAYOUTS = PAYOUT_STATUSES.filter((status) => status !== 'paid' && status !== 'canceled')
@@ -12,18 +12,10 @@ const UNFINISHED_PAYOUTS = PAYOUT_STATUSES.filter((status) => status !== 'paid' 
 /** Counts the unfinished records in each state, and returns the age of the oldest unfinished one. */
 export async function stateFamilies(db: Database, now: Date): Promise<Family[]> {
   const [ofBatches, ofPayouts, channels, ages, stops] = await Promise.all([
-    db
-      .select({ state: batches.status, count: count() })
-      .from(batches)
-      .where(ne(batches.status, 'completed'))
-      .groupBy(batches.status),
-    db
-      .select({ state: payouts.status, count: count() })
-      .from(payouts)
-      .where(inArray(payouts.status, UNFINISHED_PAYOUTS))
-      .groupBy(payouts.status),
+    countByStatus(db, batches, UNFINISHED_BATCHES),
+    countByStatus(db, payouts, UNFINISHED_PAYOUTS),
     listChannels(db, undefined, now),
-    readAges(db, now),
+    Promise.all((['transfer', 'batch', 'job'] as const).map(async (of) => [of, await ageOf(db, of, now)] as const)),
     db.$count(paymentStops, isNotNull(paymentStops.since)),
   ])
   const ofChannels = [...Map.groupBy(channels, channelState)].map(([state, own]) => ({ state, count: own.length }))
@@ -48,17 +40,21 @@ export async function stateFamilies(db: Database, now: Date): Promise<Family[]> 
   ]
 }
 
+const countByStatus = (db: Database, table: typeof batches | typeof payouts, statuses: readonly string[]) =>
+  db
+    .select({ state: sql<string>`${table.status}`, count: count() })
+    .from(table)
+    .where(inArray(sql`${table.status}`, [...statuses]))
+    .groupBy(table.status)
+
 /** A state without records is 0: a missing series would silently resolve its alerts. */
 function filled(states: readonly string[], rows: readonly { state: string; count: number }[]) {
   return { state: states.map((state) => [state, rows.find((row) => row.state === state)?.count ?? 0] as const) }
 }
 
-async function readAges(db: Database, now: Date): Promise<[of: string, seconds: number][]> {
-  const ageOf = async (record: ProgressingRecord): Promise<[string, number]> => {
-    const { table, isUnfinished, progressedAt } = UNFINISHED[record]
-    const oldest = sql`min(${progressedAt})`.mapWith(batches.createdAt)
-    const [row] = await db.select({ at: oldest }).from(table).where(isUnfinished)
-    return [record, row?.at ? Math.max(0, (now.getTime() - row.at.getTime()) / 1000) : 0]
-  }
-  return await Promise.all([ageOf('transfer'), ageOf('batch'), ageOf('job')])
+async function ageOf(db: Database, record: ProgressingRecord, now: Date): Promise<number> {
+  const { table, at } = PROGRESS[record]
+  const oldest = sql`min(${at})`.mapWith(batches.createdAt)
+  const [row] = await db.select({ at: oldest }).from(table).where(isUnfinished(record))
+  return row?.at ? Math.max(0, (now.getTime() - row.at.getTime()) / 1000) : 0
 }

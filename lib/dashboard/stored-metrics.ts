@@ -1,14 +1,13 @@
 import { and, count, eq, inArray, or } from 'drizzle-orm'
 import { refusalCounts, settlementCounts } from '#drizzle/schema/counts.ts'
 import { relayJobs, relayLines } from '#drizzle/schema/relay.ts'
-import { quotas, sponsorFloats } from '#drizzle/schema/transfers.ts'
+import { quotas, sponsorFloats, transfers } from '#drizzle/schema/transfers.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { counter, type Family, gauge } from '#lib/observability/metrics.ts'
 import { EVER, isCounted, type SECONDS } from '#lib/transfers/counts.ts'
 import { IS_OPEN_LINE } from '#lib/transfers/line.ts'
 import { EVERYBODY, quotaDay } from '#lib/transfers/quota.ts'
 import { LINE_STATE } from './line-state.ts'
-import { transferRows } from './transfer-rows.ts'
 
 const BOUNDS = [1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60, 120, 330] as const satisfies (typeof SECONDS)[number][]
 
@@ -21,7 +20,7 @@ type Settled = typeof settlementCounts.$inferSelect
 
 async function transferFamilies(db: Database): Promise<Family[]> {
   const settled = await db.select().from(settlementCounts).where(eq(settlementCounts.hour, EVER))
-  const open = await db.$count(transferRows, and(eq(transferRows.status, 'open'), isCounted))
+  const open = await db.$count(transfers, and(eq(transfers.status, 'open'), isCounted))
   const refused = await db.select().from(refusalCounts)
   const ofStatus = Map.groupBy(settled, ({ status }) => status)
   return [

@@ -1,12 +1,11 @@
 import { and, desc, eq, inArray, notInArray, type SQL } from 'drizzle-orm'
 import { type AuditDetail, auditLog } from '#drizzle/schema/audit.ts'
 import { AUDIT_ACTIONS, type AuditAction, type SubjectKind } from '#drizzle/schema/audit-actions.ts'
+import { envelopes, transfers } from '#drizzle/schema/transfers.ts'
 import { subjectKindOf } from '#lib/db/audit-log.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { selectAudit } from './audit.ts'
 import { type DescribedEntry, describeEntries } from './audit-words.ts'
-import type { ItemLine, JobSummary } from './jobs.ts'
-import { envelopeRows, transferRows } from './transfer-rows.ts'
 
 /** Something that happened to a record, as its rows show. */
 export interface RowEvent {
@@ -19,7 +18,7 @@ export interface RowEvent {
 }
 
 /** Something that happened to a record, as the audit log says. */
-export interface AuditedEvent extends Pick<RowEvent, 'at' | 'tone'> {
+interface AuditedEvent extends Pick<RowEvent, 'at' | 'tone'> {
   entry: DescribedEntry
 }
 
@@ -51,9 +50,6 @@ export function ofRecord(kind: SubjectKind, ...ids: string[]): SQL | undefined {
   return and(inArray(auditLog.action, actions), inArray(auditLog.subjectId, ids))
 }
 
-/** The audit entries of everything that belongs to an organisation. */
-export const ofOrganisationRecords = (id: string): SQL => eq(auditLog.organisation, id)
-
 /**
  * Reads a record's timeline: its entries in the audit log, and the events that its rows show.
  * @param given.events in the order in which they happened
@@ -76,99 +72,78 @@ export async function readTimeline(
   return { events: all.toReversed().slice(0, EVENTS_SHOWN), hasMore: all.length > EVENTS_SHOWN }
 }
 
-/** The request that caused an event, if one did. */
-const requestOf = ({ requestId }: { requestId: string | null }): AuditDetail =>
-  requestId === null ? {} : { request: requestId }
+/** What may have happened to a record: an event without a time has not, and a detail that is null is not known. */
+interface PossibleEvent extends Omit<RowEvent, 'at' | 'detail'> {
+  at: Date | null | false | undefined
+  detail?: Record<string, string | number | null>
+}
+
+/** The events that have happened, with their known details. */
+export const happened = (events: readonly PossibleEvent[]): RowEvent[] =>
+  events.flatMap(({ at, detail = {}, ...event }) => {
+    const known = Object.entries(detail).filter((entry): entry is [string, string | number] => entry[1] !== null)
+    return at ? { ...event, at, detail: Object.fromEntries(known) } : []
+  })
 
 /** The actions of the audit log that a transfer's rows also show. */
 export const TRANSFER_ACTIONS = ['transfer.sponsored', 'transfer.settled'] as const satisfies AuditAction[]
 
-type TransferRow = typeof transferRows.$inferSelect
-type EnvelopeRow = typeof envelopeRows.$inferSelect
+type TransferRow = typeof transfers.$inferSelect
+type EnvelopeRow = typeof envelopes.$inferSelect
 
 /** The events of a transfer and its envelopes, oldest first. */
-export function transferEvents(transfer: TransferRow, envelopes: readonly EnvelopeRow[]): RowEvent[] {
-  const { id, status, hash, ledger, appliedAt, settledAt, resultCode, contractError } = transfer
+function transferEvents(transfer: TransferRow, signed: readonly EnvelopeRow[]): RowEvent[] {
+  const { id, status, hash, ledger, appliedAt, settledAt, resultCode: result, contractError, requestId } = transfer
   const of = { transfer: id }
-  const signed = envelopes.flatMap((envelope, index): RowEvent[] => {
-    const { innerHash, outerHash, recordedAt, firstSentAt, lastSentAt, resultCode: code, refusedLedger } = envelope
-    const sent = { ...of, hash: outerHash ?? innerHash }
-    const isRepeated = firstSentAt && lastSentAt && lastSentAt > firstSentAt
-    return [
-      // The row names the request that began the transfer, with its first envelope.
-      {
-        at: recordedAt,
-        what: 'Recorded',
-        detail: { ...of, 'inner hash': innerHash, ...(index === 0 && requestOf(transfer)) },
-      },
-      ...(firstSentAt ? [{ at: firstSentAt, what: 'Sent to the network', detail: sent }] : []),
-      ...(isRepeated ? [{ at: lastSentAt, what: 'Last resubmitted', detail: sent }] : []),
-      ...(code === null
-        ? []
-        : [
-            {
-              at: lastSentAt ?? recordedAt,
-              what: 'Refused by the network',
-              tone: 'bad' as const,
-              detail: { ...of, code, ...(refusedLedger !== null && { ledger: refusedLedger }) },
-            },
-          ]),
-    ]
-  })
-  const result = {
-    ...(resultCode !== null && { result: resultCode }),
-    ...(contractError !== null && { 'contract error': contractError }),
-  }
-  const tone = status === 'succeeded' ? 'good' : 'bad'
   // The ledger cuts its close time to whole seconds, which may be before the transfer was sent.
   const endOfSecond = (appliedAt?.getTime() ?? 0) + 999
   const includedAt = new Date(Math.min(endOfSecond, settledAt?.getTime() ?? endOfSecond))
-  return [
-    ...signed,
-    ...(appliedAt && ledger !== null
-      ? [{ at: includedAt, what: `Included in ledger ${ledger}`, detail: { ...of, ...(hash && { hash }), ...result } }]
-      : []),
-    ...(settledAt ? [{ at: settledAt, what: `Settled: ${status}`, tone, detail: of } as const] : []),
-  ]
+  return happened([
+    ...signed.flatMap((envelope, index): PossibleEvent[] => {
+      const { innerHash, outerHash, recordedAt, firstSentAt, lastSentAt, resultCode: code, refusedLedger } = envelope
+      const sent = { ...of, hash: outerHash ?? innerHash }
+      // The row names the request that began the transfer, with its first envelope.
+      const recorded = { ...of, 'inner hash': innerHash, request: index === 0 ? requestId : null }
+      return [
+        { at: recordedAt, what: 'Recorded', detail: recorded },
+        { at: firstSentAt, what: 'Sent to the network', detail: sent },
+        {
+          at: firstSentAt && lastSentAt && lastSentAt > firstSentAt && lastSentAt,
+          what: 'Last resubmitted',
+          detail: sent,
+        },
+        {
+          at: code !== null && (lastSentAt ?? recordedAt),
+          what: 'Refused by the network',
+          tone: 'bad',
+          detail: { ...of, code, ledger: refusedLedger },
+        },
+      ]
+    }),
+    {
+      at: appliedAt && ledger !== null && includedAt,
+      what: `Included in ledger ${ledger}`,
+      detail: { ...of, hash, result, 'contract error': contractError },
+    },
+    { at: settledAt, what: `Settled: ${status}`, tone: status === 'succeeded' ? 'good' : 'bad', detail: of },
+  ])
 }
 
 /** The events of transfers, by a condition on their rows. */
 export async function readTransferEvents(db: Database, condition: SQL): Promise<RowEvent[]> {
   const rows = await db
-    .select({ transfer: transferRows, envelope: envelopeRows })
-    .from(transferRows)
-    .leftJoin(envelopeRows, eq(envelopeRows.transfer, transferRows.id))
+    .select({ transfer: transfers, envelope: envelopes })
+    .from(transfers)
+    .leftJoin(envelopes, eq(envelopes.transfer, transfers.id))
     .where(condition)
-    .orderBy(transferRows.createdAt, envelopeRows.recordedAt, envelopeRows.innerHash)
+    .orderBy(transfers.createdAt, envelopes.recordedAt, envelopes.innerHash)
   return [...Map.groupBy(rows, ({ transfer }) => transfer.id).values()].flatMap((group) => {
     const [first] = group
-    const envelopes = group.flatMap(({ envelope }) => envelope ?? [])
-    return first ? transferEvents(first.transfer, envelopes) : []
+    return first
+      ? transferEvents(
+          first.transfer,
+          group.flatMap(({ envelope }) => envelope ?? []),
+        )
+      : []
   })
-}
-
-type Line = Pick<ItemLine, 'position' | 'state' | 'sentAt' | 'settledAt' | 'error' | 'hash'>
-
-/** The events of a relay job and of some of its lines, oldest first. */
-export function jobEvents(
-  job: Pick<JobSummary, 'createdAt' | 'endedAt' | 'status'>,
-  shown: readonly Line[],
-): RowEvent[] {
-  const items = shown.flatMap(({ position, state, sentAt, settledAt, error, hash }): RowEvent[] => {
-    const name = `Transfer ${position + 1}`
-    const tone = state === 'paid' ? 'good' : 'bad'
-    const detail = { ...(hash && { hash }), ...(error !== null && { error }) }
-    return [
-      ...(sentAt ? [{ at: sentAt, what: `${name} recorded`, detail: {} }] : []),
-      ...(settledAt ? [{ at: settledAt, what: `${name}: ${state}`, tone, detail } as const] : []),
-    ]
-  })
-  const { createdAt, endedAt, status } = job
-  return [
-    { at: createdAt, what: 'Job started', detail: {} },
-    ...items,
-    ...(endedAt
-      ? [{ at: endedAt, what: `Job ${status}`, tone: status === 'completed' ? 'good' : 'bad', detail: {} } as const]
-      : []),
-  ]
 }

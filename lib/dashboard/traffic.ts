@@ -1,8 +1,9 @@
 import { and, count, eq, gte, ne, sql } from 'drizzle-orm'
 import { settlementCounts } from '#drizzle/schema/counts.ts'
+import { transfers } from '#drizzle/schema/transfers.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { EVER, hourOf, isCounted } from '#lib/transfers/counts.ts'
-import { TRANSFER_VIEWS, transferRows } from './transfer-rows.ts'
+import { TRANSFER_VIEWS } from './transfer-rows.ts'
 
 /** The ranges of the charts, each in parts of equal length. Days start at midnight UTC. */
 export const RANGES = {
@@ -11,27 +12,8 @@ export const RANGES = {
 } as const
 export type Range = keyof typeof RANGES
 
-/** The transfers recorded in one part of a range (an hour or a day), by outcome. */
-export interface TrafficPart {
-  /** the start of the part */
-  at: Date
-  succeeded: number
-  /** failed on the ledger, or expired */
-  failed: number
-  open: number
-  /** median time from recording to settlement of succeeded transfers; undefined without any */
-  medianSeconds: number | undefined
-}
-
-export interface Traffic {
-  range: Range
-  /** oldest first; the last one is in progress */
-  parts: TrafficPart[]
-  /** over the whole range */
-  medianSeconds: number | undefined
-  /** the 95th percentile of the same times */
-  slowSeconds: number | undefined
-}
+export type Traffic = Awaited<ReturnType<typeof readTraffic>>
+export type TrafficPart = Traffic['parts'][number]
 
 /** When the parts of a range begin, oldest first. */
 export function startsOf(range: Range, now: Date): [Date, ...Date[]] {
@@ -42,13 +24,13 @@ export function startsOf(range: Range, now: Date): [Date, ...Date[]] {
 }
 
 /** Reads the transfers of a range, without the faucet's deposits. */
-export async function readTraffic(db: Database, now: Date, range: Range = '24h'): Promise<Traffic> {
+export async function readTraffic(db: Database, now: Date, range: Range = '24h') {
   const starts = startsOf(range, now)
   const [since] = starts
   const keyLength = range === '24h' ? 13 : 10
   const { hour, status, below } = settlementCounts
   const part = sql<string>`left(${hour}, ${sql.raw(String(keyLength))})`
-  const recordedAt = sql`date_trunc('hour', ${transferRows.createdAt} at time zone 'UTC')`
+  const recordedAt = sql`date_trunc('hour', ${transfers.createdAt} at time zone 'UTC')`
   const [settled, open] = await Promise.all([
     db
       .select({
@@ -64,24 +46,28 @@ export async function readTraffic(db: Database, now: Date, range: Range = '24h')
       .orderBy(below),
     db
       .select({ hour: sql<string>`to_char(${recordedAt}, 'YYYY-MM-DD"T"HH24')`, count: count() })
-      .from(transferRows)
-      .where(and(eq(transferRows.status, 'open'), isCounted, gte(transferRows.createdAt, since)))
+      .from(transfers)
+      .where(and(eq(transfers.status, 'open'), isCounted, gte(transfers.createdAt, since)))
       .groupBy(recordedAt),
   ])
   return {
     range,
+    /** oldest first; the last one is in progress */
     parts: starts.map((at) => {
       const key = hourOf(at).slice(0, keyLength)
       const own = settled.filter((row) => row.part === key)
       return {
         at,
         succeeded: sumOf(own, 'succeeded'),
+        /** failed on the ledger, or expired */
         failed: sumOf(own, 'failed'),
         open: open.reduce((sum, row) => sum + (row.hour.startsWith(key) ? row.count : 0), 0),
+        /** from recording to settlement of succeeded transfers; undefined without any */
         medianSeconds: percentileOf(own, 0.5),
       }
     }),
     medianSeconds: percentileOf(settled, 0.5),
+    /** the 95th percentile of the same times */
     slowSeconds: percentileOf(settled, 0.95),
   }
 }

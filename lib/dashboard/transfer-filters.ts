@@ -1,6 +1,7 @@
 import { and, between, eq, inArray, isNull, or, type SQL, sql } from 'drizzle-orm'
 import { type AnyPgColumn, union } from 'drizzle-orm/pg-core'
 import { batches, contractors, payouts } from '#drizzle/schema/directory.ts'
+import { transfers } from '#drizzle/schema/transfers.ts'
 import type { Database } from '#lib/db/connection.ts'
 import {
   anyOf,
@@ -15,7 +16,7 @@ import {
   isRecordId,
 } from './filters.ts'
 import type { ListContext, Part } from './list.ts'
-import { ofUsers, TRANSFER_VIEWS, type TransferView, transferRows } from './transfer-rows.ts'
+import { ofUsers, TRANSFER_VIEWS, type TransferView } from './transfer-rows.ts'
 
 export const TRANSFER_FILTERS = {
   view: isOneOf(Object.keys(TRANSFER_VIEWS)),
@@ -57,17 +58,17 @@ export async function resolveBatch({ db, faucet }: ListContext, filters: Transfe
     .where(eq(id, filters.batch))
   if (!batch || batch.payoutCount <= MAX_PAYOUTS_READ) {
     const ofBatch = db.select({ id: payouts.id }).from(payouts).where(eq(payouts.batch, filters.batch))
-    return { ...filters, faucet, ofBatch: anyOf(transferRows.payout, ofBatch), paid: undefined }
+    return { ...filters, faucet, ofBatch: anyOf(transfers.payout, ofBatch), paid: undefined }
   }
   // Among the transfers of their organisation, those of a large batch are next to each other.
   const start = new Date(batch.createdAt.getTime() - MARGIN_MS)
   const end = new Date((batch.progressedAt ?? batch.createdAt).getTime() + MARGIN_MS)
   const isOfBatch = eq(payouts.batch, filters.batch)
   const ofBatch = and(
-    eq(transferRows.organisation, batch.organisation),
-    between(transferRows.createdAt, start, end),
+    eq(transfers.organisation, batch.organisation),
+    between(transfers.createdAt, start, end),
     // PostgreSQL estimates that half of the transfers match, so it walks the index and stops at the end of the page.
-    sql`(select ${isOfBatch} from ${payouts} where ${payouts.id} = ${transferRows.payout})`,
+    sql`(select ${isOfBatch} from ${payouts} where ${payouts.id} = ${transfers.payout})`,
   )
   const isWholeBatch = hasOnly(filters, 'batch', 'view', 'sort')
   return { ...filters, faucet, ofBatch, paid: isWholeBatch ? batch.settledCount : undefined }
@@ -86,19 +87,19 @@ export function matching(db: Database, filters: ResolvedFilters, part: Part): SQ
 function conditionOf(db: Database, filters: ResolvedFilters): SQL | undefined {
   const { view, organisation, contractor, ofBatch, account, reason, faucet, ...days } = filters
   return and(
-    view === '' ? undefined : inArray(transferRows.status, [...TRANSFER_VIEWS[view as TransferView]]),
+    view === '' ? undefined : inArray(transfers.status, [...TRANSFER_VIEWS[view as TransferView]]),
     account === '' ? ofUsers(faucet) : undefined,
-    having(transferRows.organisation, organisation),
+    having(transfers.organisation, organisation),
     contractor === '' ? undefined : paying(db, contractor),
     ofBatch,
     reason === '' ? undefined : hasReason(reason),
-    betweenDays(transferRows.createdAt, days),
+    betweenDays(transfers.createdAt, days),
   )
 }
 
 /** Matches failed transfers by the network's code or the number of the contract error. */
 export function hasReason(reason: string): SQL | undefined {
-  const { resultCode, contractError, status } = transferRows
+  const { resultCode, contractError, status } = transfers
   const isReason = /^\d{1,9}$/.test(reason) ? eq(contractError, Number(reason)) : eq(resultCode, reason)
   return and(inArray(status, [...TRANSFER_VIEWS.failed]), isReason)
 }
@@ -112,11 +113,11 @@ function paying(db: Database, contractor: string): SQL | undefined {
   const paid = db.select({ id: payouts.id }).from(payouts).where(eq(payouts.contractor, contractor))
   const one = and(eq(id, contractor), isNull(deletedAt))
   return or(
-    anyOf(transferRows.payout, paid),
+    anyOf(transfers.payout, paid),
     and(
-      isNull(transferRows.payout),
-      sql`${transferRows.organisation} = ${db.select({ organisation }).from(contractors).where(one)}`,
-      sql`${transferRows.recipient} = ${db.select({ address }).from(contractors).where(one)}`,
+      isNull(transfers.payout),
+      sql`${transfers.organisation} = ${db.select({ organisation }).from(contractors).where(one)}`,
+      sql`${transfers.recipient} = ${db.select({ address }).from(contractors).where(one)}`,
     ),
   )
 }
@@ -126,11 +127,11 @@ function paying(db: Database, contractor: string): SQL | undefined {
  * each role has an index, and a channel may have sent millions.
  */
 function ofAccount(db: Database, name: string, condition: SQL | undefined, { order, limit }: Part): SQL {
-  const { account, recipient, quotaAccount, id } = transferRows
+  const { account, recipient, quotaAccount, id } = transfers
   const withRole = (role: AnyPgColumn) =>
     db
       .select({ id })
-      .from(transferRows)
+      .from(transfers)
       .where(and(eq(role, name), condition))
       .orderBy(...order)
       .limit(limit)

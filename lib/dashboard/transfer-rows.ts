@@ -4,12 +4,6 @@ import { payouts } from '#drizzle/schema/directory.ts'
 import { envelopes, type TransferKind, type TransferStatus, transfers } from '#drizzle/schema/transfers.ts'
 import { isOwnCall } from '#lib/transfers/counts.ts'
 
-export const transferRows = transfers
-
-export const envelopeRows = envelopes
-
-export type TransferState = TransferStatus
-
 /** The tabs of the list of transfers with their statuses. Every page counts expired transfers as failed. */
 export const TRANSFER_VIEWS = {
   open: ['open'],
@@ -19,7 +13,7 @@ export const TRANSFER_VIEWS = {
 export type TransferView = keyof typeof TRANSFER_VIEWS
 
 /** The condition that a transfer is the one that last claimed a payout. */
-export const paysPayout = eq(payouts.transfer, transferRows.id)
+export const paysPayout = eq(payouts.transfer, transfers.id)
 
 const ofFirstEnvelope = <Value = string>(value: AnyPgColumn | SQL) => sql<Value>`(select ${value} from ${envelopes}
   where ${envelopes.transfer} = ${transfers.id} order by ${envelopes.recordedAt}, ${envelopes.innerHash} limit 1)`
@@ -33,14 +27,14 @@ export const refusalCode = ofFirstEnvelope<string | null>(envelopes.resultCode)
 
 /** The condition that excludes the faucet's deposits and the channels' own calls, which no user requested. */
 export const ofUsers = (faucet: string | undefined): SQL | undefined =>
-  and(not(isOwnCall), faucet === undefined ? undefined : ne(transferRows.account, faucet))
+  and(not(isOwnCall), faucet === undefined ? undefined : ne(transfers.account, faucet))
 
 /** The columns that explain a transfer's status. */
 export const outcomeOf = {
-  status: transferRows.status,
+  status: transfers.status,
   refusalCode,
-  resultCode: transferRows.resultCode,
-  contractError: transferRows.contractError,
+  resultCode: transfers.resultCode,
+  contractError: transfers.contractError,
 }
 
 /** What a transfer is, before the name of its recipient. */

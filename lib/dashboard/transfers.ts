@@ -1,5 +1,6 @@
 import { and, eq, inArray, isNotNull, isNull, or, type SQL, sql } from 'drizzle-orm'
 import { batches, contractors, organisations, payouts } from '#drizzle/schema/directory.ts'
+import { envelopes, transfers } from '#drizzle/schema/transfers.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { countUpTo, MAX_COUNTED } from '#lib/db/count.ts'
 import { byTime, type Order, orderedBy } from '#lib/db/keyset.ts'
@@ -16,17 +17,9 @@ import {
 } from './list.ts'
 import { REFUSED, type RefusalLine } from './refusals.ts'
 import { matching, type ResolvedFilters, resolveBatch, TRANSFER_FILTERS } from './transfer-filters.ts'
-import {
-  envelopeRows,
-  firstInnerHash,
-  firstOuterHash,
-  refusalCode,
-  TRANSFER_VIEWS,
-  type TransferView,
-  transferRows,
-} from './transfer-rows.ts'
+import { firstInnerHash, firstOuterHash, refusalCode, TRANSFER_VIEWS, type TransferView } from './transfer-rows.ts'
 
-const NEWEST = byTime(transferRows)
+const NEWEST = byTime(transfers)
 
 /** The part of a list that its counts read. */
 const COUNTED: Part = { beside: undefined, order: orderedBy(NEWEST), limit: MAX_COUNTED + 1 }
@@ -61,7 +54,7 @@ async function countTabs(context: ListContext, filters: ResolvedFilters): Promis
   // Each paid payout has exactly one succeeded transfer.
   const views = paid === undefined ? VIEWS : VIEWS.filter((view) => view !== 'succeeded')
   const tabs = byStatus(views, (view) => matching(context.db, { ...filters, view }, COUNTED))
-  const counts = await countUpTo(context.db, transferRows, NEWEST, tabs)
+  const counts = await countUpTo(context.db, transfers, NEWEST, tabs)
   if (paid !== undefined) counts.set('succeeded', Math.min(paid, MAX_COUNTED + 1))
   const refused = await (await REFUSED.match(context, filters)).count()
   // The total does not include refused transfers.
@@ -78,10 +71,10 @@ function sourceOf(db: Database, filters: ResolvedFilters): Source<TransferLine> 
 
 /** The newest MAX_COUNTED transfers that match, sorted by the service's fee, highest first. */
 function byFee(db: Database, filters: ResolvedFilters): Source<TransferLine> {
-  const { id, feeCharged, sequence } = transferRows
+  const { id, feeCharged, sequence } = transfers
   const recent = db
     .select({ id, feeCharged, sequence })
-    .from(transferRows)
+    .from(transfers)
     .where(and(matching(db, filters, COUNTED), isNotNull(feeCharged)))
     .orderBy(...COUNTED.order)
     .limit(MAX_COUNTED)
@@ -100,17 +93,17 @@ function byFee(db: Database, filters: ResolvedFilters): Source<TransferLine> {
 }
 
 export async function findTransferLine(db: Database, id: string): Promise<TransferLine | undefined> {
-  const [transfer] = await selectTransfers(db, eq(transferRows.id, id))
+  const [transfer] = await selectTransfers(db, eq(transfers.id, id))
   return transfer
 }
 
 export function findTransferLines(db: Database, ids: readonly string[]): Promise<TransferLine[]> {
-  return selectTransfers(db, inArray(transferRows.id, [...ids])).execute()
+  return selectTransfers(db, inArray(transfers.id, [...ids])).execute()
 }
 
 /** The id of the transfer that a hash, inner or outer, belongs to. */
 export async function findTransferOfHash(db: Database, hash: string): Promise<string | undefined> {
-  const [transfer] = await db.select({ id: transferRows.id }).from(transferRows).where(hasHash(db, hash)).limit(1)
+  const [transfer] = await db.select({ id: transfers.id }).from(transfers).where(hasHash(db, hash)).limit(1)
   return transfer?.id
 }
 
@@ -121,29 +114,29 @@ function selectTransfers(db: Database, condition: SQL | undefined) {
   const payee = payeeOf(db)
   return db
     .select({
-      id: transferRows.id,
+      id: transfers.id,
       innerHash: firstInnerHash,
       outerHash: firstOuterHash,
-      ledgerHash: transferRows.hash,
-      kind: transferRows.kind,
-      account: transferRows.account,
-      owner: transferRows.owner,
-      recipient: transferRows.recipient,
-      quotaAccount: transferRows.quotaAccount,
-      status: transferRows.status,
-      resultCode: transferRows.resultCode,
-      contractError: transferRows.contractError,
+      ledgerHash: transfers.hash,
+      kind: transfers.kind,
+      account: transfers.account,
+      owner: transfers.owner,
+      recipient: transfers.recipient,
+      quotaAccount: transfers.quotaAccount,
+      status: transfers.status,
+      resultCode: transfers.resultCode,
+      contractError: transfers.contractError,
       refusalCode,
-      bid: transferRows.bid,
-      feeCharged: transferRows.feeCharged,
-      ledger: transferRows.ledger,
-      createdAt: transferRows.createdAt,
-      settledAt: transferRows.settledAt,
-      sequence: transferRows.sequence,
-      payout: transferRows.payout,
+      bid: transfers.bid,
+      feeCharged: transfers.feeCharged,
+      ledger: transfers.ledger,
+      createdAt: transfers.createdAt,
+      settledAt: transfers.settledAt,
+      sequence: transfers.sequence,
+      payout: transfers.payout,
       /** its relay job, if it has one */
-      job: transferRows.lineJob,
-      organisation: transferRows.organisation,
+      job: transfers.lineJob,
+      organisation: transfers.organisation,
       organisationName: organisations.name,
       /** the batch of its payout, if it has one */
       batch: batches.id,
@@ -151,9 +144,9 @@ function selectTransfers(db: Database, condition: SQL | undefined) {
       contractor: payee.id,
       contractorName: payee.name,
     })
-    .from(transferRows)
-    .leftJoin(organisations, eq(organisations.id, transferRows.organisation))
-    .leftJoin(payouts, eq(payouts.id, transferRows.payout))
+    .from(transfers)
+    .leftJoin(organisations, eq(organisations.id, transfers.organisation))
+    .leftJoin(payouts, eq(payouts.id, transfers.payout))
     .leftJoin(batches, eq(batches.id, payouts.batch))
     .leftJoinLateral(payee, sql`true`)
     .where(condition)
@@ -162,21 +155,21 @@ function selectTransfers(db: Database, condition: SQL | undefined) {
 /** The payee of a transfer: the contractor of its payout, or without one the contractor with the recipient's address. */
 function payeeOf(db: Database) {
   const { id, name, organisation, address, deletedAt } = contractors
-  const isOwn = and(eq(organisation, transferRows.organisation), eq(address, transferRows.recipient))
+  const isOwn = and(eq(organisation, transfers.organisation), eq(address, transfers.recipient))
   return db
     .select({ id, name })
     .from(contractors)
-    .where(or(eq(id, payouts.contractor), and(isNull(transferRows.payout), isOwn, isNull(deletedAt))))
+    .where(or(eq(id, payouts.contractor), and(isNull(transfers.payout), isOwn, isNull(deletedAt))))
     .limit(1)
     .as('payee')
 }
 
 /** Matches an inner or outer hash of any envelope; the applied hash is one of them. */
 function hasHash(db: Database, hash: string): SQL | undefined {
-  const { innerHash, outerHash, transfer } = envelopeRows
+  const { innerHash, outerHash, transfer } = envelopes
   const signed = db
     .select({ transfer })
-    .from(envelopeRows)
+    .from(envelopes)
     .where(or(eq(innerHash, hash), eq(outerHash, hash)))
-  return inArray(transferRows.id, signed)
+  return inArray(transfers.id, signed)
 }

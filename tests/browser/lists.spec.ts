@@ -115,8 +115,8 @@ test('shows the recipient and channel of each transfer of a job on a phone', asy
   const rows = page.getByRole('row').filter({ hasText: 'Paid' })
   expect(await rows.count()).toBe(4)
   for (const row of await rows.all()) {
-    await expect(row.getByText(/^to G/).filter({ visible: true })).toHaveCount(1)
-    await expect(row.getByText(/^via G/).filter({ visible: true })).toHaveCount(1)
+    await expect(row.getByText(/^Recipient G/).filter({ visible: true })).toHaveCount(1)
+    await expect(row.getByText(/^Channel G/).filter({ visible: true })).toHaveCount(1)
   }
 })
 

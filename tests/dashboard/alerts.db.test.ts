@@ -5,7 +5,7 @@ import { parse } from 'yaml'
 import { z } from 'zod'
 import { MIN_HISTORY_LEFT } from '#lib/archive/ranges.ts'
 import { batchRow, insertRows, organisationRow } from '#lib/cli/seed/rows.ts'
-import { LATE_AFTER } from '#lib/dashboard/lateness.ts'
+import { PROGRESS } from '#lib/dashboard/lateness.ts'
 import { type LedgerReader, ledgerFamilies } from '#lib/dashboard/ledger-metrics.ts'
 import { scrape } from '#lib/dashboard/scrape.ts'
 import { stateFamilies } from '#lib/dashboard/state-metrics.ts'
@@ -52,9 +52,9 @@ const call = async (_: string, __: object, schema: z.ZodType) =>
 const network = { call } as LedgerReader
 
 test.each([
-  ['PayrollTransferOpen', LATE_AFTER.transfer],
-  ['PayrollJobStalled', LATE_AFTER.job],
-  ['PayrollBatchStalled', LATE_AFTER.batch],
+  ['PayrollTransferOpen', PROGRESS.transfer.lateAfterSeconds],
+  ['PayrollJobStalled', PROGRESS.job.lateAfterSeconds],
+  ['PayrollBatchStalled', PROGRESS.batch.lateAfterSeconds],
   ['PayrollArchiveBehind', MIN_HISTORY_LEFT],
   ['PayrollSponsorRunsDry', SPONSOR_DAYS],
   ['PayrollBudgetNearlyUsed', BUDGET_PERCENT / 100],

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { MIN_HEIGHT, stackHeights } from '#app/(operator)/overview/bar.ts'
+import { MIN_HEIGHT, stackHeights } from '#app/(operator)/overview/traffic-chart.tsx'
 
 const sum = (heights: readonly number[]) => heights.reduce((total, height) => total + height, 0)
 

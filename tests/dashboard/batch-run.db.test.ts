@@ -15,7 +15,7 @@ import {
   payoutRow,
   transferRow,
 } from '#lib/cli/seed/rows.ts'
-import { findBatchRun } from '#lib/dashboard/batch-run.ts'
+import { findBatchRun } from '#lib/dashboard/paying-channels.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { formatManifest, hashSeal } from '#lib/wallet/manifest.ts'
 import { cloneDatabase } from '../support/database.ts'

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { paymentStops, relayChannels } from '#drizzle/schema/relay.ts'
 import { insertRows, itemRow, jobRow, transferRow } from '#lib/cli/seed/rows.ts'
-import { findJobChannels } from '#lib/dashboard/job-channels.ts'
+import { findJobChannels } from '#lib/dashboard/paying-channels.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { cloneDatabase } from '../support/database.ts'
 import { accountOf } from '../support/directory.ts'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { secondsLabel, ticksOf } from '#app/(operator)/overview/ticks.ts'
+import { secondsLabel, ticksOf } from '#app/(operator)/overview/chart.tsx'
 
 test.each([
   [1, [0, 1, 2]],

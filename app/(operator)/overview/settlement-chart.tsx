@@ -1,7 +1,6 @@
 import { RANGES, type Traffic } from '#lib/dashboard/traffic.ts'
 import { seconds } from '../figures.tsx'
-import { Chart, HEIGHT, labelOf, PART } from './chart.tsx'
-import { secondsLabel, ticksOf } from './ticks.ts'
+import { Chart, HEIGHT, labelOf, PART, secondsLabel, ticksOf } from './chart.tsx'
 
 /** The median time from recording to settlement in each part, and a line at the 95th percentile of the whole range. */
 export function SettlementChart({ traffic: { range, parts, medianSeconds, slowSeconds } }: { traffic: Traffic }) {

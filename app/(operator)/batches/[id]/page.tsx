@@ -1,6 +1,6 @@
-import { findBatchRun } from '#lib/dashboard/batch-run.ts'
 import { type BatchLine, findBatchLine } from '#lib/dashboard/batches.ts'
 import { batchState } from '#lib/dashboard/lateness.ts'
+import { findBatchRun } from '#lib/dashboard/paying-channels.ts'
 import { readBatchPage } from '#lib/dashboard/record-pages.ts'
 import { adoptTransfersOf } from '#lib/transfers/adoption.ts'
 import { between, Moment } from '../../figures.tsx'

@@ -1,5 +1,5 @@
-import type { BatchRun } from '#lib/dashboard/batch-run.ts'
 import type { BatchLine } from '#lib/dashboard/batches.ts'
+import type { BatchRun } from '#lib/dashboard/paying-channels.ts'
 import { Moment, type View } from '../../figures.tsx'
 import { Address } from '../../hash.tsx'
 import { Status } from '../../status.tsx'

@@ -1,5 +1,5 @@
-import { findJobChannels } from '#lib/dashboard/job-channels.ts'
 import { jobState } from '#lib/dashboard/lateness.ts'
+import { findJobChannels } from '#lib/dashboard/paying-channels.ts'
 import { readJobPage } from '#lib/dashboard/record-pages.ts'
 import { between, Moment } from '../../figures.tsx'
 import { Address } from '../../hash.tsx'
@@ -8,7 +8,8 @@ import { RecordLink, User } from '../../record-links.tsx'
 import { recordPage } from '../../record-page.tsx'
 import { Section } from '../../section.tsx'
 import { Status } from '../../status.tsx'
-import { ItemList } from '../item-list.tsx'
+import { Table } from '../../table.tsx'
+import { ITEM_COLUMNS } from '../item-columns.tsx'
 import { JobProgress } from '../job-list.tsx'
 
 export const metadata = { title: 'A job' }
@@ -37,7 +38,7 @@ export default recordPage({
       'Job id': <code>{id}</code>,
     }
   },
-  content: ({ items, channels }, { path, query, network }) => (
+  content: ({ items, channels }, { path, query, network, now }) => (
     <>
       {channels.length > 0 && (
         <Section id="channels" title="Channels">
@@ -52,11 +53,15 @@ export default recordPage({
         </Section>
       )}
       <Section id="transfers" title="Transfers">
-        <div className="rounded-lg border border-line bg-surface px-4 py-3 shadow-card sm:px-5">
-          <ItemList items={items.items} network={network} />
-          <Pager path={path} query={query} list={items} />
-          <p className="mt-3 text-xs text-faint">The amounts are sealed to the relay.</p>
-        </div>
+        <Table
+          caption="Transfers of the job in order; on the first page, the failed ones come first"
+          view={{ now, network }}
+          columns={ITEM_COLUMNS}
+          rows={items.items}
+          keyOf={({ position }) => String(position)}
+        />
+        <Pager path={path} query={query} list={items} />
+        <p className="mt-3 text-xs text-faint">The amounts are sealed to the relay.</p>
       </Section>
     </>
   ),

@@ -36,7 +36,7 @@ export default async function TransactionPage({ params }: PageProps<'/ledger/[ha
     <Frame here="/transfers" title="Transaction" network={name} above={above}>
       {transaction === undefined ? (
         <Empty title="The ledger cannot be reached">Nothing is lost. This page retries automatically.</Empty>
-      ) : 'oldestLedger' in transaction ? (
+      ) : transaction.oldestLedger !== undefined ? (
         <Empty title="This transaction was not found">
           <p>
             <Hash value={hash} isWhole />
