@@ -1,4 +1,4 @@
-import type { Action } from './act/actions.ts'
+import type { Action } from '#lib/server/operator-actions.ts'
 
 interface ActionFormProps {
   action: Action

@@ -4,6 +4,7 @@ import type { ListContext, RecordList } from '#lib/dashboard/list.ts'
 import type { Database } from '#lib/db/connection.ts'
 import type { Service } from '#lib/server/services.ts'
 import type { FrameProps } from './frame.tsx'
+import { addressOf, type Query } from './query.ts'
 import type { Column } from './table.tsx'
 
 /** The orders of a list, each with its label. The first is the usual one. */
@@ -37,7 +38,7 @@ export interface ListDisplay<Checks extends FilterChecks, Row, Shown extends Row
   /** shown between the title and the list */
   before?: (db: Database, service: Service) => Promise<ReactNode>
   /** the text for a list without any record, with the next step */
-  empty: (settings: Service['settings']) => { title: string; next: ReactNode }
+  empty: (settings: Service['settings']) => { title: string; children: ReactNode }
   /** whether it is one tab of another list's page */
   isOneTab?: boolean
 }
@@ -51,6 +52,10 @@ interface ListFile {
 }
 
 export const fileNameOf = ({ nouns, file = nouns[1] }: Named): string => file
+
+/** The file of a list with the records of the same filters, which has no order. */
+export const fileAddress = (list: Named, filters: Query) =>
+  addressOf(`/${fileNameOf(list)}.csv`, { ...filters, sort: '' })
 
 export const listContext = (db: Database, { settings, now }: Pick<Service, 'settings' | 'now'>): ListContext => ({
   db,

@@ -7,7 +7,7 @@ import type { Position } from '#lib/db/paging.ts'
 import type { Service } from '#lib/server/services.ts'
 import { groupDigits } from '#lib/text/figures.ts'
 import { FilterForm } from './filter-form.tsx'
-import { BY_TIME, fileNameOf, type ListDisplay, listContext } from './list-display.ts'
+import { BY_TIME, fileAddress, type ListDisplay, listContext } from './list-display.ts'
 import { Pager } from './pager.tsx'
 import { addressOf, firstPage, type Query } from './query.ts'
 import { ACCENT, PageLink } from './record-links.tsx'
@@ -50,29 +50,32 @@ export function ListView<Checks extends FilterChecks, Row extends Position, Show
   props: ListViewProps<Checks, Row, Shown>,
 ) {
   const { display, service, query, reading, within } = props
-  const { records } = display
+  const { tabs, filters: checks } = display.records
   const { path, title } = within ?? { path: display.here, title: display.title }
-  const read = readFilters(records.filters, { ...query, ...within?.filters })
+  const { filters: all, unknown } = readFilters(checks, { ...query, ...within?.filters })
   const isOfPath = (name: string) => within !== undefined && name in within.filters
-  const filters: Query = Object.fromEntries(Object.entries(read.filters).filter(([name]) => !isOfPath(name)))
-  const tab = records.tabs?.name
-  const shown = { display, service, query, path, title, filters, all: read.filters, tab }
+  const filters: Query = Object.fromEntries(Object.entries(all).filter(([name]) => !isOfPath(name)))
+  const tab = tabs?.name
   return (
     <>
-      {records.tabs && (
+      {tabs && (
         <Tabs
-          label={records.tabs.name === 'status' ? 'Status' : 'Result'}
+          label={tabs.name === 'status' ? 'Status' : 'Result'}
           path={path}
-          name={records.tabs.name}
-          tabs={[['', 'All'], ...records.tabs.values.map((value) => [value, capitalized(value)] as const)]}
+          name={tabs.name}
+          tabs={[['', 'All'], ...tabs.values.map((value) => [value, capitalized(value)] as const)]}
           query={query}
           counts={reading?.list.counts}
         />
       )}
-      <FilterForm {...{ path, query, filters, unknown: read.unknown, tab }} names={reading?.names ?? {}}>
-        {display.fields?.(read.filters)}
+      <FilterForm {...{ path, query, filters, unknown, tab }} names={reading?.names ?? {}}>
+        {display.fields?.(all)}
       </FilterForm>
-      {reading ? <Records {...shown} list={reading.list} /> : <Unreachable />}
+      {reading ? (
+        <Records {...{ display, service, query, path, title, filters, all, tab }} list={reading.list} />
+      ) : (
+        <Unreachable />
+      )}
     </>
   )
 }
@@ -95,13 +98,13 @@ function Records<Checks extends FilterChecks, Row extends Position, Shown extend
   props: RecordsProps<Checks, Row, Shown>,
 ) {
   const { display, service, query, path, title, list, filters, all, tab } = props
-  const { nouns, records, columns, isOneTab, moreFiles, sorts = 'sort' in records.filters ? BY_TIME : [] } = display
+  const { nouns, records, columns, moreFiles, sorts = 'sort' in records.filters ? BY_TIME : [] } = display
   const { settings, now } = service
   const isSet = (name: string) => name !== 'sort' && filters[name] !== ''
   const isFiltered = Object.keys(filters).some((name) => name !== tab && isSet(name))
   const isTab = tab !== undefined && isSet(tab) && !isFiltered
   const [order] = sorts.find(([value]) => value === query.sort) ?? sorts[0] ?? []
-  const empty = display.empty(settings)
+  const files = [{ list: display, of: `These ${nouns[1]}` }, ...(moreFiles?.(all) ?? [])]
   return (
     <>
       <div className="mb-2 flex flex-wrap items-baseline justify-between gap-x-6 gap-y-1 text-[0.8125rem] text-soft">
@@ -121,13 +124,8 @@ function Records<Checks extends FilterChecks, Row extends Position, Shown extend
                 ))}
               </nav>
             )}
-            {[{ list: display, of: `These ${nouns[1]}` }, ...(moreFiles?.(all) ?? [])].map((file) => (
-              <a
-                key={file.of}
-                href={addressOf(`/${fileNameOf(file.list)}.csv`, { ...all, sort: '' })}
-                download
-                className={ACCENT}
-              >
+            {files.map((file) => (
+              <a key={file.of} href={fileAddress(file.list, all)} download className={ACCENT}>
                 {file.of} as CSV
               </a>
             ))}
@@ -149,10 +147,10 @@ function Records<Checks extends FilterChecks, Row extends Position, Shown extend
             <PageLink href={addressOf(path, {})} name="Show all" className="" />
           </p>
         </Empty>
-      ) : isTab && !isOneTab && list.counts.get('') ? (
+      ) : isTab && !display.isOneTab && list.counts.get('') ? (
         <Empty title={`No ${nouns[0]} has this status`} />
       ) : (
-        <Empty title={empty.title}>{empty.next}</Empty>
+        <Empty {...display.empty(settings)} />
       )}
       <Pager path={path} query={query} list={list} />
     </>

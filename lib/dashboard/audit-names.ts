@@ -3,44 +3,27 @@ import { batches, contractors, IDENTITY_KINDS, identities, organisations, payout
 import { relayChannels } from '#drizzle/schema/relay.ts'
 import type { Actor } from '#lib/db/audit-log.ts'
 import type { Database } from '#lib/db/connection.ts'
-import { findPayoutLines, type PayoutLine } from './payouts.ts'
+import type { NamedRecord } from './attention.ts'
+import { findPayoutLines } from './payouts.ts'
 import type { Reference } from './sentence.ts'
-import { findTransferLines, type TransferLine } from './transfers.ts'
-
-interface Named {
-  id: string
-  name: string
-}
+import { findTransferLines } from './transfers.ts'
 
 /** To whom an account, or a user of the identity provider, belongs. */
-export interface UserNames {
+interface UserNames {
   email: string | null
   /** of the person, if it is founded */
-  organisation: Named | null
+  organisation: NamedRecord | null
   /** the contractors that it is linked to */
-  contractors: (Named & { organisation: string })[]
+  contractors: (NamedRecord & { organisation: string })[]
 }
 
 /** The names of records by id, those of removed contractors included. Deleted batches are absent. */
-export interface Names {
-  contractors: ReadonlyMap<string, Named>
-  batches: ReadonlyMap<string, Named>
-  payouts: ReadonlyMap<string, PayoutLine>
-  transfers: ReadonlyMap<string, TransferLine>
-  /** by `keyOf` */
-  users: ReadonlyMap<string, UserNames>
-  /** the addresses that are channels of a relay */
-  channels: ReadonlySet<string>
-}
+export type Names = Awaited<ReturnType<typeof findNames>>
 
 export const keyOf = ({ kind, sub }: Actor): string => `${kind}:${sub}`
 
 /** Looks up the names of records and users, with one statement for each type. The recipients of transfers are users, too. */
-export async function findNames(
-  db: Database,
-  references: readonly Reference[],
-  actors: readonly Actor[],
-): Promise<Names> {
+export async function findNames(db: Database, references: readonly Reference[], actors: readonly Actor[]) {
   const idsOf = (type: Reference['type']) => [
     ...new Set(references.flatMap((reference) => (reference.type === type ? reference.id : []))),
   ]
@@ -51,7 +34,9 @@ export async function findNames(
     batches: byId(await lookUp(idsOf('batch'), (ids) => findNamed(db, batches, ids))),
     payouts: byId(await lookUp(idsOf('payout'), (ids) => findPayoutLines(db, inArray(payouts.id, ids), ids.length))),
     transfers: byId(transfers),
+    /** by `keyOf` */
     users: groupUsers(await lookUp(subs, (some) => findUserNames(db, some))),
+    /** the addresses that are channels of a relay */
     channels: new Set((await lookUp(subs, (some) => findChannels(db, some))).map(({ address }) => address)),
   }
 }

@@ -1,4 +1,4 @@
-import type { TransferStatus } from '#drizzle/schema/transfers.ts'
+import type { transfers } from '#drizzle/schema/transfers.ts'
 import { SPONSOR_REASONS } from '#lib/refusal/refusal.ts'
 import { FROZEN_ERRORS, STALE_PROOF } from '#lib/stellar/confidential-token.ts'
 import {
@@ -98,10 +98,7 @@ const LINE_ADVICE: Partial<Record<LineErrorCode, Advice>> = {
   'failed-too-often': { ...ANY_WAY, first: 'Remove the cause for which its transfers failed, shown on the job’s page' },
 }
 
-interface Outcome {
-  status: TransferStatus
-  resultCode: string | null
-  contractError: number | null
+type Outcome = Pick<typeof transfers.$inferSelect, 'status' | 'resultCode' | 'contractError'> & {
   /** the code with which the network rejected the envelope */
   refusalCode: string | null
 }
@@ -112,13 +109,8 @@ export function causeOfPayout({ error, outcome }: { error: string | null; outcom
   return outcome ? causeOfTransfer(outcome) : NO_CAUSE
 }
 
-/** Explains why a payout failed, in words; empty if neither its error nor its last transfer has an explanation. */
-export const explainPayout = (payout: Parameters<typeof causeOfPayout>[0]): string => causeOfPayout(payout).meaning
-
-/** Explains a transfer's status in words; empty if there is nothing to explain. */
-export const explainTransfer = (transfer: Outcome): string => causeOfTransfer(transfer).meaning
-
-function causeOfTransfer({ status, resultCode, contractError, refusalCode }: Outcome): Cause {
+/** Explains a transfer's status. */
+export function causeOfTransfer({ status, resultCode, contractError, refusalCode }: Outcome): Cause {
   if (status === 'succeeded' || status === 'open') return NO_CAUSE
   if (status === 'unknown')
     return { ...NO_CAUSE, meaning: 'the RPC no longer has the history that shows whether it was paid' }
@@ -141,15 +133,8 @@ export function explainLine(error: string): Cause {
   return { meaning: error === '' ? '' : `${describeLineError(error)} (${error})`, advice }
 }
 
-interface Result {
-  resultCode: string | null
-  contractError: number | null
-}
-
-/** Explains a result or contract error in words; empty without either. */
-export const explainResult = (result: Result): string => causeOfResult(result).meaning
-
-function causeOfResult({ resultCode, contractError }: Result): Cause {
+/** Explains a result or a contract error. */
+export function causeOfResult({ resultCode, contractError }: Pick<Outcome, 'resultCode' | 'contractError'>): Cause {
   if (contractError !== null) {
     const known = CONTRACT_ERRORS[contractError]
     if (known) return { ...known, meaning: `${known.meaning} (contract error ${contractError})` }

@@ -3,7 +3,7 @@ import { contractors } from '#drizzle/schema/directory.ts'
 import { relayJobs, relayLines } from '#drizzle/schema/relay.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { NAMES_SHOWN, type Notice, type RecordCondition } from './attention.ts'
-import { askTo, describeCauses, type FailedFor, stepAfter } from './causes.ts'
+import { askTo, describeCauses, stepAfter } from './causes.ts'
 import { explainLine } from './explanation.ts'
 import { anyOf } from './filters.ts'
 import { isUnresolved } from './line-state.ts'
@@ -34,30 +34,25 @@ export const jobFailed: RecordCondition = {
   holds: () => and(eq(relayJobs.status, 'failed'), anyOf(relayJobs.id, unresolvedJobs)),
   order: [desc(relayJobs.endedAt), relayJobs.id],
   describe: async (db, ids) => {
-    const [causes, payees, sizes] = await Promise.all([findCauses(db, ids), findPayees(db, ids), countLines(db, ids)])
+    const [causes, payees, sizes] = await Promise.all([findCauses(db, ids), selectPayees(db, ids), countLines(db, ids)])
+    const ofJob = (id: string) => (line: { job: string }) => line.job === id
     return ({ id, batch, organisation }) => ({
-      ...describeEnds(causes.get(id) ?? [], sizes.get(id) ?? 0, batch !== null),
-      ...namePayees(payees.get(id) ?? [], organisation?.id),
+      ...describeEnds(causes.filter(ofJob(id)), sizes.find(ofJob(id))?.count ?? 0, batch !== null),
+      ...namePayees(payees.filter(ofJob(id)), organisation?.id),
     })
   },
 }
 
-/** Some unresolved lines of a job that ended for the same reason. */
-interface Ending extends FailedFor {
-  isUnknown: boolean
-  isTampered: boolean
-}
-
-function describeEnds(endings: readonly Ending[], lines: number, isRun: boolean): Notice {
-  const sum = (some: readonly Ending[]) => some.reduce((total, ending) => total + ending.count, 0)
-  const unknown = sum(endings.filter(({ isUnknown }) => isUnknown))
+function describeEnds(causes: readonly LineCause[], lines: number, isRun: boolean): Notice {
+  const sum = (some: readonly LineCause[]) => some.reduce((total, { count }) => total + count, 0)
+  const unknown = sum(causes.filter(({ outcome }) => outcome === 'unknown'))
   const all = `${lines} ${lines === 1 ? 'transfer' : 'transfers'}${isRun ? ' of its run' : ''}`
-  const facts = { what: describeCounts(sum(endings) - unknown, unknown, all), why: describeCauses(endings) }
-  if (endings.some(({ isTampered }) => isTampered)) return { ...facts, ...TAMPERED }
+  const facts = { what: describeCounts(sum(causes) - unknown, unknown, all), why: describeCauses(causes) }
+  if (causes.some(({ error }) => error === 'manifest-invalid')) return { ...facts, ...TAMPERED }
   if (unknown > 0) return { ...facts, ...UNKNOWN }
   return {
     ...facts,
-    ...(isRun ? stepAfter(endings, 'run the batch again') : stepAfter(endings, ANOTHER_BATCH, { note: NO_NEW_JOB })),
+    ...(isRun ? stepAfter(causes, 'run the batch again') : stepAfter(causes, ANOTHER_BATCH, { note: NO_NEW_JOB })),
   }
 }
 
@@ -67,36 +62,26 @@ function describeCounts(failed: number, unknown: number, all: string): string {
   return failed === 0 ? `${unknown} of ${all} ${lost}` : `${failed} of ${all} failed, ${unknown} ${lost}`
 }
 
-async function countLines(db: Database, ids: string[]): Promise<Map<string, number>> {
+function countLines(db: Database, ids: string[]) {
   const { job } = relayLines
-  const sizes = await db.select({ job, count: count() }).from(relayLines).where(inArray(job, ids)).groupBy(job)
-  return new Map(sizes.map((size) => [size.job, size.count]))
+  return db.select({ job, count: count() }).from(relayLines).where(inArray(job, ids)).groupBy(job)
 }
 
-/** Counts the unresolved lines of jobs by why they failed, by job. */
-async function findCauses(db: Database, ids: string[]): Promise<Map<string, Ending[]>> {
+/** Some unresolved lines of a job that ended for the same reason. */
+type LineCause = Awaited<ReturnType<typeof findCauses>>[number]
+
+/** Counts the unresolved lines of jobs by why they failed. */
+async function findCauses(db: Database, ids: string[]) {
   const { job, outcome, error, unable } = relayLines
+  // The first channel that had too little.
+  const short = sql<string | null>`min(${unable}[1])`
   const rows = await db
-    .select({
-      job,
-      outcome,
-      error,
-      // The first channel that had too little.
-      short: sql<string | null>`min(${unable}[1])`,
-      count: count(),
-    })
+    .select({ job, outcome, error, short, count: count() })
     .from(relayLines)
     .innerJoin(relayJobs, eq(relayJobs.id, job))
     .where(and(inArray(job, ids), isUnresolved))
     .groupBy(job, outcome, error)
-  const endings = rows.map((row) => ({
-    job: row.job,
-    count: row.count,
-    isUnknown: row.outcome === 'unknown',
-    isTampered: row.error === 'manifest-invalid',
-    ...causeOf(row),
-  }))
-  return Map.groupBy(endings, (ending) => ending.job)
+  return rows.map((row) => ({ ...row, ...causeOf(row) }))
 }
 
 function causeOf({ outcome, error, short }: { outcome: string | null; error: string | null; short: string | null }) {
@@ -108,11 +93,7 @@ function causeOf({ outcome, error, short }: { outcome: string | null; error: str
 
 type Payee = Awaited<ReturnType<typeof selectPayees>>[number]
 
-/** Finds the recipients of unresolved lines by job, with the contractors of any organisation who have the address. */
-async function findPayees(db: Database, ids: string[]): Promise<Map<string, Payee[]>> {
-  return Map.groupBy(await selectPayees(db, ids), ({ job }) => job)
-}
-
+/** The recipients of unresolved lines, with the contractors of any organisation who have the address. */
 function selectPayees(db: Database, ids: string[]) {
   const isContractor = and(eq(contractors.address, relayLines.recipient), isNull(contractors.deletedAt))
   const { id, name, organisation } = contractors

@@ -12,7 +12,7 @@ import type { Database } from '#lib/db/connection.ts'
 import { byTime } from '#lib/db/keyset.ts'
 import { newestFirst, placeOf } from '#lib/db/paging.ts'
 import { Refusal } from '#lib/refusal/refusal.ts'
-import { explainPayout } from './explanation.ts'
+import { causeOfPayout } from './explanation.ts'
 import { betweenDays, DAYS, type Filters, hasOnly, having, isOneOf, isReason, isRecordId } from './filters.ts'
 import { orNull, type RecordList, type RowOf, readPart, type Source } from './list.ts'
 import { hasReason } from './transfer-filters.ts'
@@ -163,6 +163,6 @@ function presentPayout({ outcome, sentAt, ...line }: RowOf<typeof selectPayouts>
     ...line,
     transfer: outcome && sentAt && { status: outcome.status, createdAt: sentAt },
     /** an explanation of the error; may be empty */
-    meaning: line.status === 'failed' ? explainPayout({ error: line.error, outcome }) : '',
+    meaning: line.status === 'failed' ? causeOfPayout({ error: line.error, outcome }).meaning : '',
   }
 }

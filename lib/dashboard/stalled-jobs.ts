@@ -19,7 +19,7 @@ export const jobStalled: RecordCondition = {
     const lines = await countOpenLines(db, ids)
     const linesOf = ({ id }: AttentionRow) => lines.get(id) ?? NO_LINES
     const counts = await Promise.all(
-      rows.map(async (row) => [row.id, await countChannels(db, isRun(row), linesOf(row))] as const),
+      rows.map(async (row) => [row.id, await countChannels(db, isRun(row), linesOf(row).spenders)] as const),
     )
     const channels = new Map(counts)
     return (row) => {
@@ -37,18 +37,10 @@ export const jobStalled: RecordCondition = {
 /** A run pays a batch. */
 const isRun = ({ batch }: AttentionRow) => batch !== null
 
-/** The unfinished lines of a job by state, and the channels they name. Only a run's lines name one. */
-interface OpenLines {
-  left: number
-  waiting: number
-  preparing: number
-  sent: number
-  spenders: string[]
-}
+const NO_LINES = { left: 0, waiting: 0, preparing: 0, sent: 0, spenders: [] as string[] }
 
-const NO_LINES: OpenLines = { left: 0, waiting: 0, preparing: 0, sent: 0, spenders: [] }
-
-async function countOpenLines(db: Database, ids: string[]): Promise<Map<string, OpenLines>> {
+/** Counts the unfinished lines of jobs by state, with the channels that they name. Only a run's lines name one. */
+async function countOpenLines(db: Database, ids: string[]) {
   const { job, spender } = relayLines
   const rows = await db
     .select({
@@ -65,23 +57,10 @@ async function countOpenLines(db: Database, ids: string[]): Promise<Map<string, 
   return new Map(rows.map((row) => [row.job, row]))
 }
 
-/** The channels of running relays that may pay a job. For a run, these are the ones that its waiting lines name. */
-interface ChannelCounts {
-  running: number
-  paused: number
-  /** the tokens whose payments are stopped */
-  stopped: number
-  /** neither paused nor with a problem that keeps them from paying it */
-  fit: number
-}
+const NO_CHANNELS = { running: 0, paused: 0, stopped: 0, fit: 0 }
 
-const NO_CHANNELS: ChannelCounts = { running: 0, paused: 0, stopped: 0, fit: 0 }
-
-async function countChannels(
-  db: Database,
-  ofRun: boolean,
-  { spenders }: OpenLines,
-): Promise<ChannelCounts | undefined> {
+/** Counts the channels of running relays that may pay a job. For a run, these are the ones that its waiting lines name. */
+async function countChannels(db: Database, ofRun: boolean, spenders: string[]) {
   const { address, problem, paused, runs } = relayChannels
   const isFit = ofRun
     ? sql`(${problem} is null or ${inArray(problem, [...RUN_PROBLEMS])}) and ${runs}`
@@ -90,9 +69,11 @@ async function countChannels(
     .select({
       running: count(),
       paused: countOf(eq(paused, true)),
+      /** the tokens whose payments are stopped */
       stopped: sql<number>`(select count(*) from ${paymentStops} where ${paymentStops.since} is not null)`.mapWith(
         Number,
       ),
+      /** neither paused nor with a problem that keeps them from paying it */
       fit: countOf(sql`${isFit} and not ${paused}`),
     })
     .from(relayChannels)
@@ -101,7 +82,7 @@ async function countChannels(
 }
 
 /** What the lines of a stalled job wait for, and the next step. */
-function describeStall(row: AttentionRow, { waiting, preparing, sent }: OpenLines, channels: ChannelCounts) {
+function describeStall(row: AttentionRow, { waiting, preparing, sent }: typeof NO_LINES, channels: typeof NO_CHANNELS) {
   const lines = [
     [waiting, 'waiting for a channel'],
     [preparing, 'being prepared'],
@@ -115,7 +96,7 @@ function describeStall(row: AttentionRow, { waiting, preparing, sent }: OpenLine
   return { why: [...lines, state].join('; '), remedy: nextStep(row, channels) }
 }
 
-function nextStep(row: AttentionRow, { running, paused, stopped, fit }: ChannelCounts): string {
+function nextStep(row: AttentionRow, { running, paused, stopped, fit }: typeof NO_CHANNELS): string {
   if (stopped > 0) return 'Payments are stopped: see the overview.'
   if (running === 0) {
     return isRun(row)

@@ -17,7 +17,7 @@ import {
 import { AUDIT } from '#lib/dashboard/audit.ts'
 import { BATCHES } from '#lib/dashboard/batches.ts'
 import { CONTRACTORS } from '#lib/dashboard/contractors.ts'
-import { explainTransfer } from '#lib/dashboard/explanation.ts'
+import { causeOfTransfer } from '#lib/dashboard/explanation.ts'
 import { type FilterChecks, readFilters } from '#lib/dashboard/filters.ts'
 import { JOBS } from '#lib/dashboard/jobs.ts'
 import { type List, PAGE_SIZE, type RecordList, readList, readWholeList } from '#lib/dashboard/list.ts'
@@ -436,5 +436,5 @@ test.each([
   ],
   [{ status: 'unknown', resultCode: null, contractError: null }, /^the RPC no longer has the history/],
 ] as const)('explains %j', (transfer, words) => {
-  expect(explainTransfer({ refusalCode: null, ...transfer })).toMatch(words)
+  expect(causeOfTransfer({ refusalCode: null, ...transfer }).meaning).toMatch(words)
 })

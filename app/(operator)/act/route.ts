@@ -1,10 +1,10 @@
 import { resource } from '#lib/api/resource.ts'
 import { isOwnForm } from '#lib/auth/form-origin.ts'
 import { readForm } from '#lib/http/body.ts'
+import { ACTION_FORM, act } from '#lib/server/operator-actions.ts'
 import { service } from '#lib/server/services.ts'
 import { foreignForm, isOwnPage, notDone, seeOther } from '../form-answers.ts'
 import { readOperatorName, signInAddress } from '../require-operator.ts'
-import { ACTION_FORM, act } from './actions.ts'
 
 /** Handles the forms with which operators act on a record. The audit log shows who did it and why. */
 export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource(

@@ -49,6 +49,6 @@ export const AUDIT_LIST: ListDisplay<typeof AUDIT.filters, AuditLine, DescribedE
   ],
   empty: () => ({
     title: 'No entries',
-    next: 'Every change to a record is logged here. Entries cannot be changed or removed.',
+    children: 'Every change to a record is logged here. Entries cannot be changed or removed.',
   }),
 }

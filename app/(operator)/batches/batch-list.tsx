@@ -47,7 +47,7 @@ export const BATCH_LIST: ListDisplay<typeof BATCHES.filters, BatchLine> = {
   ],
   empty: ({ network }) => ({
     title: 'No batches yet',
-    next: (
+    children: (
       <>
         An employer creates one with <code>POST /batches</code>; see the <ApiReference />.
         {network.name === 'local' && (

@@ -55,7 +55,7 @@ export const CONTRACTOR_LIST: ListDisplay<typeof CONTRACTORS.filters, Contractor
   ],
   empty: () => ({
     title: 'No contractors yet',
-    next: (
+    children: (
       <>
         An employer adds them with <code>POST /contractors</code>, or many at once with{' '}
         <code>POST /contractors/bulk</code>; see the <ApiReference />.

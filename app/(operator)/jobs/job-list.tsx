@@ -59,7 +59,7 @@ export const JOB_LIST: ListDisplay<typeof JOBS.filters, JobSummary> = {
     batch
       ? {
           title: 'No jobs yet',
-          next: (
+          children: (
             <>
               A user starts one with <code>POST /batch</code>; see the <ApiReference />.
             </>
@@ -67,7 +67,7 @@ export const JOB_LIST: ListDisplay<typeof JOBS.filters, JobSummary> = {
         }
       : {
           title: 'Batch execution is off',
-          next: (
+          children: (
             <>
               Set <code>BATCH_ENABLED=true</code> and a relay key, and start a relay with <code>npm run relay</code>.
             </>

@@ -1,6 +1,6 @@
 import type { Route } from 'next'
 import type { ReactNode } from 'react'
-import { RANGES, type Range } from '#lib/dashboard/traffic.ts'
+import type { Range, Traffic, TrafficPart } from '#lib/dashboard/traffic.ts'
 import { dayOf } from '../figures.tsx'
 import { PageLink, UNDERLINED } from '../record-links.tsx'
 
@@ -23,29 +23,30 @@ interface ChartProps {
   summary: string
   /** whether there is nothing to draw, so that the sentence is shown instead */
   isEmpty: boolean
-  range: Range
+  traffic: Traffic
   /** the labels of the axis at equal distances, from the bottom of the drawing to its top */
   ticks: readonly string[]
   /** a horizontal line at a share of the height, with its meaning */
-  line?: { at: number; label: string }
-  /** when each part begins */
-  starts: readonly Date[]
-  /** SVG, one unit wide per interval and HEIGHT units high */
+  line?: { at: number; label: string } | undefined
+  /** SVG, PART units wide per part and HEIGHT units high */
   drawing: ReactNode
   legend: readonly LegendEntry[]
   /** a note on values that the figures omit */
   note?: ReactNode
-  /** the same as a table: heads, and a row for each part */
-  heads: readonly string[]
-  rows: readonly (readonly string[])[]
-  /** the list that each part counts; undefined for an empty part */
-  lists?: readonly (Route | undefined)[]
+  /** the values of a part in words, by their heads */
+  values: Record<string, (part: TrafficPart) => string>
+  /** the list that a part counts; undefined for an empty part */
+  listOf?: (part: TrafficPart) => Route | undefined
 }
 
 /** A small chart whose figures are shown under the pointer, and in a table below. */
-export function Chart(props: ChartProps) {
-  const { title, summary, range, ticks, line, starts, drawing, legend, note, heads, rows, lists = [] } = props
-  const { parts } = RANGES[range]
+export function Chart({ title, summary, traffic, ticks, line, drawing, legend, note, values, ...props }: ChartProps) {
+  const { range, parts } = traffic
+  const heads = ['From (UTC)', ...Object.keys(values)]
+  const rows = parts.map((part) => ({
+    cells: [labelOf(part.at, range), ...Object.values(values).map((wordsOf) => wordsOf(part))],
+    list: props.listOf?.(part),
+  }))
   if (props.isEmpty) {
     return (
       <section className="rounded-lg border border-line bg-surface p-4 shadow-card sm:p-5">
@@ -89,7 +90,7 @@ export function Chart(props: ChartProps) {
             ))}
             <svg
               aria-hidden="true"
-              viewBox={`0 0 ${parts * PART} ${HEIGHT}`}
+              viewBox={`0 0 ${parts.length * PART} ${HEIGHT}`}
               preserveAspectRatio="none"
               className="relative block h-28 w-full overflow-visible"
             >
@@ -108,14 +109,14 @@ export function Chart(props: ChartProps) {
             )}
             <div className="absolute inset-0 flex">
               {rows.map((row, index) => (
-                <Reading key={row[0]} heads={heads} row={row} isLate={index >= parts / 2} list={lists[index]} />
+                <Reading key={row.cells[0]} heads={heads} {...row} isLate={index >= parts.length / 2} />
               ))}
             </div>
           </div>
           <div className="relative mt-1 h-4">
             UTC
             {[3, 2, 1, 0].map((back) => (
-              <AxisLabel key={back} part={parts - 1 - back * LABEL_EVERY[range]} {...{ starts, range }} />
+              <AxisLabel key={back} part={parts.length - 1 - back * LABEL_EVERY[range]} traffic={traffic} />
             ))}
           </div>
         </div>
@@ -136,16 +137,12 @@ export function Chart(props: ChartProps) {
               </tr>
             </thead>
             <tbody>
-              {rows.map((row, index) => (
-                <tr key={row[0]}>
-                  {row.map((cell, column) => (
+              {rows.map(({ cells, list }) => (
+                <tr key={cells[0]}>
+                  {cells.map((cell, column) => (
                     <td key={heads[column]}>
                       {/* Keyboards and screen readers follow the bars here. */}
-                      {column === 0 && lists[index] ? (
-                        <PageLink href={lists[index]} name={cell} className={UNDERLINED} />
-                      ) : (
-                        cell
-                      )}
+                      {column === 0 && list ? <PageLink href={list} name={cell} className={UNDERLINED} /> : cell}
                     </td>
                   ))}
                 </tr>
@@ -159,28 +156,25 @@ export function Chart(props: ChartProps) {
 }
 
 /** The start of an interval, as the axis and the table label it, in UTC. */
-export function labelOf(at: Date | undefined, range: Range): string {
-  if (at === undefined) return ''
-  return range === '24h' ? at.toISOString().slice(11, 16) : dayOf(at)
-}
+const labelOf = (at: Date, range: Range): string => (range === '24h' ? at.toISOString().slice(11, 16) : dayOf(at))
 
 /** The start of a part, centred below it; the last part is still in progress. */
-function AxisLabel({ part, starts, range }: { part: number; starts: readonly Date[]; range: Range }) {
-  const { parts } = RANGES[range]
+function AxisLabel({ part, traffic: { range, parts } }: { part: number; traffic: Traffic }) {
+  const { at } = parts[part] ?? {}
   return (
     <span
       data-part={part}
       className="absolute -translate-x-1/2 whitespace-nowrap"
-      style={{ left: `${(100 * (part + 0.5)) / parts}%` }}
+      style={{ left: `${(100 * (part + 0.5)) / parts.length}%` }}
     >
-      {part === parts - 1 ? 'now' : labelOf(starts[part], range)}
+      {part === parts.length - 1 ? 'now' : at && labelOf(at, range)}
     </span>
   )
 }
 
 interface ReadingProps {
   heads: readonly string[]
-  row: readonly string[]
+  cells: readonly string[]
   isLate: boolean
   list: Route | undefined
 }
@@ -189,14 +183,14 @@ interface ReadingProps {
  * The values of one part, shown beside it while the pointer is over it, so that the legend and the sentence stay
  * visible. A click opens the list that the part counts.
  */
-function Reading({ heads, row, isLate, list }: ReadingProps) {
+function Reading({ heads, cells, isLate, list }: ReadingProps) {
   return (
     <div className="group relative h-full flex-1 hover:bg-accent-wash/60">
       {list && <PageLink href={list} tabIndex={-1} className="absolute inset-0" />}
       <div
         className={`pointer-events-none absolute top-1 z-10 mx-1 hidden rounded-md border border-line bg-surface px-2.5 py-1.5 text-xs whitespace-nowrap text-ink shadow-card group-hover:block ${isLate ? 'right-full' : 'left-full'}`}
       >
-        {row.map((value, column) => (
+        {cells.map((value, column) => (
           <div key={heads[column]} className="flex justify-between gap-4">
             <span className="text-faint">{heads[column]}</span>
             {value}

@@ -8,6 +8,7 @@ import type { Database } from '#lib/db/connection.ts'
 import { foundProblems, readiness } from '#lib/server/readiness.ts'
 import { serviceAttention } from '#lib/server/service-attention.ts'
 import type { Service } from '#lib/server/services.ts'
+import { readVault } from '#lib/server/vault-reading.ts'
 import { readStop } from '#lib/transfers/stop.ts'
 import { Frame } from '../frame.tsx'
 import { addressOf, readQuery } from '../query.ts'
@@ -22,7 +23,6 @@ import { NotConfigured } from './not-configured.tsx'
 import { SettlementChart } from './settlement-chart.tsx'
 import { SpendingCards } from './spending-cards.tsx'
 import { TrafficChart } from './traffic-chart.tsx'
-import { readVault } from './vault-reading.ts'
 
 export const metadata = { title: 'Overview' }
 

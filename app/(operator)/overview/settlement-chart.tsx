@@ -1,22 +1,17 @@
 import { RANGES, type Traffic } from '#lib/dashboard/traffic.ts'
 import { seconds } from '../figures.tsx'
-import { Chart, HEIGHT, labelOf, PART, secondsLabel, ticksOf } from './chart.tsx'
+import { Chart, HEIGHT, PART, secondsLabel, ticksOf } from './chart.tsx'
 
 /** The median time from recording to settlement in each part, and a line at the 95th percentile of the whole range. */
-export function SettlementChart({ traffic: { range, parts, medianSeconds, slowSeconds } }: { traffic: Traffic }) {
+export function SettlementChart({ traffic }: { traffic: Traffic }) {
+  const { range, parts, medianSeconds, slowSeconds } = traffic
   const ticks = ticksOf(Math.max(slowSeconds ?? 0, ...parts.map((part) => part.medianSeconds ?? 0)), 'seconds')
   const most = ticks.at(-1) ?? 1
-  const places = parts.flatMap(({ medianSeconds: median }, position) =>
-    median === undefined
-      ? []
-      : [
-          {
-            x: position * PART + PART / 2,
-            y: HEIGHT * (1 - median / most),
-            isFirst: parts[position - 1]?.medianSeconds === undefined,
-          },
-        ],
-  )
+  const places = parts.flatMap(({ medianSeconds: median }, position) => {
+    if (median === undefined) return []
+    const isFirst = parts[position - 1]?.medianSeconds === undefined
+    return { x: position * PART + PART / 2, y: HEIGHT * (1 - median / most), isFirst }
+  })
   const summary =
     medianSeconds === undefined || slowSeconds === undefined
       ? `No transfer was paid in ${RANGES[range].words}`
@@ -26,12 +21,11 @@ export function SettlementChart({ traffic: { range, parts, medianSeconds, slowSe
       title="Settlement time"
       summary={summary}
       isEmpty={places.length === 0}
-      range={range}
+      traffic={traffic}
       ticks={ticks.map(secondsLabel)}
       line={
         slowSeconds === undefined ? undefined : { at: slowSeconds / most, label: `95 % within ${seconds(slowSeconds)}` }
       }
-      starts={parts.map(({ at }) => at)}
       legend={[{ word: 'Median, from recording to settlement', fill: 'var(--accent)' }]}
       drawing={
         <g fill="none" stroke="var(--accent)" strokeLinecap="round" strokeLinejoin="round">
@@ -48,11 +42,7 @@ export function SettlementChart({ traffic: { range, parts, medianSeconds, slowSe
           />
         </g>
       }
-      heads={['From (UTC)', 'Median']}
-      rows={parts.map((part) => [
-        labelOf(part.at, range),
-        part.medianSeconds === undefined ? '–' : seconds(part.medianSeconds),
-      ])}
+      values={{ Median: (part) => (part.medianSeconds === undefined ? '–' : seconds(part.medianSeconds)) }}
     />
   )
 }

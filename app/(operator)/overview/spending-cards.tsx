@@ -1,12 +1,12 @@
 import type { ReactNode } from 'react'
 import type { Spending } from '#lib/dashboard/spending.ts'
 import type { Readiness } from '#lib/server/readiness.ts'
+import type { VaultReading } from '#lib/server/vault-reading.ts'
 import { groupDigits, readable, xlm } from '#lib/text/figures.ts'
 import { parseUnits } from '#lib/text/money.ts'
 import type { QuotaLimits } from '#lib/transfers/quota.ts'
 import { Address } from '../hash.tsx'
 import { RecordLink } from '../record-links.tsx'
-import type { VaultReading } from './vault-reading.ts'
 
 interface SpendingCardsProps {
   spending: Spending | undefined

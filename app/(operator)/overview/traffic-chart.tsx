@@ -2,7 +2,7 @@ import { RANGES, type Range, type Traffic, type TrafficPart } from '#lib/dashboa
 import { groupDigits } from '#lib/text/figures.ts'
 import { addressOf } from '../query.ts'
 import { PageLink } from '../record-links.tsx'
-import { Chart, HEIGHT, labelOf, PART, ticksOf } from './chart.tsx'
+import { Chart, HEIGHT, PART, ticksOf } from './chart.tsx'
 
 const LEGEND = [
   { word: 'Succeeded', fill: 'var(--accent)' },
@@ -11,7 +11,8 @@ const LEGEND = [
 ] as const
 
 /** The number of transfers recorded in each part of the range, by outcome. */
-export function TrafficChart({ traffic: { range, parts } }: { traffic: Traffic }) {
+export function TrafficChart({ traffic }: { traffic: Traffic }) {
+  const { range, parts } = traffic
   const sum = (part: 'succeeded' | 'failed' | 'open') => parts.reduce((total, one) => total + one[part], 0)
   const ticks = ticksOf(Math.max(...parts.map(allOf)), 'count')
   const most = ticks.at(-1) ?? 1
@@ -24,9 +25,8 @@ export function TrafficChart({ traffic: { range, parts } }: { traffic: Traffic }
       title={range === '24h' ? 'Transfers per hour' : 'Transfers per day'}
       summary={isEmpty ? `No transfers in ${words}` : `${counts} in ${words}`}
       isEmpty={isEmpty}
-      range={range}
+      traffic={traffic}
       ticks={ticks.map(groupDigits)}
-      starts={parts.map(({ at }) => at)}
       legend={LEGEND}
       note={
         <>
@@ -37,14 +37,12 @@ export function TrafficChart({ traffic: { range, parts } }: { traffic: Traffic }
       drawing={parts.map((part, position) => (
         <Bar key={part.at.getTime()} part={part} left={position * PART} most={most} />
       ))}
-      heads={['From (UTC)', 'Succeeded', 'Open', 'Failed']}
-      rows={parts.map((part) => [
-        labelOf(part.at, range),
-        groupDigits(part.succeeded),
-        groupDigits(part.open),
-        groupDigits(part.failed),
-      ])}
-      lists={parts.map((part) => (allOf(part) === 0 ? undefined : listOf(part, range)))}
+      values={{
+        Succeeded: (part) => groupDigits(part.succeeded),
+        Open: (part) => groupDigits(part.open),
+        Failed: (part) => groupDigits(part.failed),
+      }}
+      listOf={(part) => (allOf(part) === 0 ? undefined : listOf(part, range))}
     />
   )
 }

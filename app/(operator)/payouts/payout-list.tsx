@@ -65,7 +65,7 @@ export const PAYOUT_LIST: ListDisplay<typeof PAYOUTS.filters, PayoutLine> = {
   ],
   empty: () => ({
     title: 'No payouts yet',
-    next: (
+    children: (
       <>
         The employer adds them with <code>POST /batches/{'{id}'}/instructions</code>, then locks the batch.
       </>

@@ -53,6 +53,6 @@ export const REFUSAL_LIST: ListDisplay<typeof REFUSALS.filters, RefusalLine> = {
   isOneTab: true,
   empty: () => ({
     title: 'No transfers were refused',
-    next: 'Transfers that the sponsor’s policy, quotas or float do not allow are listed here with the reason.',
+    children: 'Transfers that the sponsor’s policy, quotas or float do not allow are listed here with the reason.',
   }),
 }

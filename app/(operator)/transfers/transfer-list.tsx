@@ -1,4 +1,4 @@
-import { explainTransfer } from '#lib/dashboard/explanation.ts'
+import { causeOfTransfer } from '#lib/dashboard/explanation.ts'
 import { transferState, WHY_OVERDUE } from '#lib/dashboard/lateness.ts'
 import { TRANSFERS, type TransferLine } from '#lib/dashboard/transfers.ts'
 import { formatUnits } from '#lib/text/money.ts'
@@ -11,7 +11,7 @@ import { Status, statusWord } from '../status.tsx'
 
 /** Why the transfer did not succeed; empty if it did. */
 export function whyNotSucceeded(transfer: TransferLine, now: Date): string {
-  return transferState(transfer, now) === 'overdue' ? WHY_OVERDUE : explainTransfer(transfer)
+  return transferState(transfer, now) === 'overdue' ? WHY_OVERDUE : causeOfTransfer(transfer).meaning
 }
 
 export const KIND_WORDS: Record<TransferLine['kind'], string> = {
@@ -81,7 +81,7 @@ export const TRANSFER_LIST: ListDisplay<typeof TRANSFERS.filters, TransferLine> 
   ],
   empty: ({ network }) => ({
     title: 'No transfers yet',
-    next: (
+    children: (
       <>
         An employer’s wallet signs one and sends it with <code>POST /transfer</code>.
         {network.name === 'local' && (

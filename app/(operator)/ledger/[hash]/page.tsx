@@ -1,5 +1,5 @@
 import { missing } from '#app/missing.ts'
-import { explainResult } from '#lib/dashboard/explanation.ts'
+import { causeOfResult } from '#lib/dashboard/explanation.ts'
 import { type LedgerTransaction, readLedgerTransaction } from '#lib/dashboard/ledger-transaction.ts'
 import { readIfReachable } from '#lib/dashboard/reading.ts'
 import { findTransferOfHash } from '#lib/dashboard/transfers.ts'
@@ -67,7 +67,7 @@ function factsOf(hash: string, transaction: LedgerTransaction, { network, now }:
   const { succeeded, operations } = transaction
   return {
     Result: <Status is={succeeded ? 'succeeded' : 'failed'} />,
-    Why: !succeeded && explainResult(transaction),
+    Why: !succeeded && causeOfResult(transaction).meaning,
     Hash: <Hash value={hash} isWhole />,
     Ledger: groupDigits(transaction.ledger),
     Closed: <Moment at={transaction.closedAt} now={now} />,

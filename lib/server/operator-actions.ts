@@ -7,8 +7,8 @@ import { resendInvite } from '#lib/directory/contractors/invites.ts'
 import { Refusal } from '#lib/refusal/refusal.ts'
 import { changeChannel } from '#lib/relay/channel-state.ts'
 import { resumePayments } from '#lib/relay/resume.ts'
-import { directoryContext, type Service } from '#lib/server/services.ts'
 import { plainText } from '#lib/text/plain-text.ts'
+import { directoryContext, type Service } from './services.ts'
 
 const ACTIONS = [
   'acknowledge',
@@ -44,27 +44,35 @@ interface ActionContext {
 
 /** Carries out an operator's action. Resolves to the reason if nothing was done. */
 export async function act(service: Service, operator: string, input: ActionInput): Promise<string | undefined> {
-  const { database, tracker, settings, now } = service
   const { action, subject, note } = input
-  const context: ActionContext = { db: await database(), now: now(), actor: { kind: 'operator', sub: operator } }
-  if (action === 'look-up-transfer') {
-    return (await lookUpForOperator({ ...context, tracker }, subject))
-      ? undefined
-      : 'The transfer is not open any more.'
-  }
-  if (note === '') return 'Say why: the note goes to the audit log.'
-  if (action === 'acknowledge') return await acknowledgeItem(context, input)
-  if (action === 'resend-invite') return await resend(service, { id: subject, actor: context.actor, note })
-  const token = settings.token ?? ''
-  if (action === 'resume-payments') return await resume({ ...context, token }, note)
+  const db = await service.database()
+  const context: ActionContext = { db, now: service.now(), actor: { kind: 'operator', sub: operator } }
+  if (action !== 'look-up-transfer' && note === '') return 'Say why: the note goes to the audit log.'
+  const token = service.settings.token ?? ''
   const channel = { token, address: subject, note }
-  if (action === 'retire-channel') {
-    const isRetired = await changeChannel(context, { ...channel, change: 'retired' })
-    return isRetired ? undefined : 'There is no such channel, or it is retired already.'
+  const change = async (to: 'paused' | 'resumed' | 'retired', already: string) =>
+    (await changeChannel(context, { ...channel, change: to }))
+      ? undefined
+      : `There is no such channel, or it is ${already} already.`
+  switch (action) {
+    case 'look-up-transfer': {
+      const { tracker } = service
+      const isOpen = await lookUpForOperator({ ...context, tracker }, subject)
+      return isOpen ? undefined : 'The transfer is not open any more.'
+    }
+    case 'acknowledge':
+      return await acknowledgeItem(context, input)
+    case 'resend-invite':
+      return await resend(service, { id: subject, actor: context.actor, note })
+    case 'resume-payments':
+      return await resume({ ...context, token }, note)
+    case 'pause-channel':
+      return await change('paused', 'paused')
+    case 'resume-channel':
+      return await change('resumed', 'running')
+    case 'retire-channel':
+      return await change('retired', 'retired')
   }
-  const isPaused = action === 'pause-channel'
-  if (await changeChannel(context, { ...channel, change: isPaused ? 'paused' : 'resumed' })) return undefined
-  return `There is no such channel, or it is ${isPaused ? 'paused' : 'running'} already.`
 }
 
 async function resume(context: ActionContext & { token: string }, note: string): Promise<string | undefined> {

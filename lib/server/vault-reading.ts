@@ -1,6 +1,6 @@
 import type { VaultState } from '#lib/faucet/vault.ts'
-import type { Service } from '#lib/server/services.ts'
 import { LedgerError } from '#lib/stellar/ledger-error.ts'
+import type { Service } from './services.ts'
 
 /** The vault's state; `none` without a vault, undefined while the ledger cannot be read. */
 export type VaultReading = VaultState | 'none' | undefined
