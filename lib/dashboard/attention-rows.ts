@@ -44,6 +44,8 @@ export async function readRows(db: Database, now: Date, only?: Subject): Promise
   const { payoutCount, settledCount, failedCount } = batches
   const { kind, recipient, createdAt } = transfers
   const sub = sql<string | null>`coalesce(${relayJobs.userSub}, ${transfers.quotaAccount}, ${transfers.account})`
+  const userKind = sql`coalesce(${relayJobs.userKind}, 'ledger')`
+  const organisation = sql`coalesce(${batches.organisation}, ${transfers.organisation}, ${identities.organisation})`
   const rows = await db
     .select({
       condition: found.condition,
@@ -65,17 +67,8 @@ export async function readRows(db: Database, now: Date, only?: Subject): Promise
     .leftJoin(payouts, eq(payouts.id, sql`coalesce(${transfers.payout}, ${transfers.foundFor})`))
     .leftJoin(batches, eq(batches.id, sql`coalesce(${payouts.batch}, ${relayJobs.batch}, ${found.id})`))
     .leftJoin(contractors, eq(contractors.id, payouts.contractor))
-    .leftJoin(
-      identities,
-      and(eq(identities.kind, sql`coalesce(${relayJobs.userKind}, 'ledger')`), eq(identities.sub, sub)),
-    )
-    .leftJoin(
-      organisations,
-      eq(
-        organisations.id,
-        sql`coalesce(${batches.organisation}, ${transfers.organisation}, ${identities.organisation})`,
-      ),
-    )
+    .leftJoin(identities, and(eq(identities.kind, userKind), eq(identities.sub, sub)))
+    .leftJoin(organisations, eq(organisations.id, organisation))
     .orderBy(found.lastEvent, found.id)
   return rows
     .map(({ sub: user, email, ...row }) => ({ ...row, user: user === null ? null : { sub: user, email } }))

@@ -2,7 +2,7 @@ import type { SQL } from 'drizzle-orm'
 import type { AnyPgColumn } from 'drizzle-orm/pg-core'
 import type { acknowledgements } from '#drizzle/schema/audit.ts'
 import type { PayoutStatus } from '#drizzle/schema/directory.ts'
-import type { TransferKind } from '#drizzle/schema/transfers.ts'
+import type { transfers } from '#drizzle/schema/transfers.ts'
 import type { Database } from '#lib/db/connection.ts'
 import type { AcknowledgeableCondition } from './acknowledgements.ts'
 
@@ -90,7 +90,9 @@ export interface AttentionRow {
   user: OrganisationUser | null
   contractor: NamedRecord | null
   payoutStatus: PayoutStatus | null
-  transfer: { kind: TransferKind; recipient: string; createdAt: Date; refusalCode: string | null } | null
+  transfer:
+    | (Pick<typeof transfers.$inferSelect, 'kind' | 'recipient' | 'createdAt'> & { refusalCode: string | null })
+    | null
 }
 
 /** A condition of a record: which records have it, and what an item says about each. */

@@ -1,12 +1,12 @@
-import { and, eq, type SQL, sql } from 'drizzle-orm'
+import { and, eq, gte, lt, type SQL, sql } from 'drizzle-orm'
 import { ACTOR_KINDS, auditLog, FREQUENT_ACTOR, isOfRareActor } from '#drizzle/schema/audit.ts'
 import { AUDIT_ACTIONS } from '#drizzle/schema/audit-actions.ts'
 import { organisations } from '#drizzle/schema/directory.ts'
 import type { Actor } from '#lib/db/audit-log.ts'
+import { firstAround, firstBeyond } from '#lib/db/audit-sequence.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { isRequestId } from '#lib/http/request-id.ts'
-import { writtenBetween } from './audit-days.ts'
-import { BY_TIME, having, isOneOf, isRecordId } from './filters.ts'
+import { BY_TIME, betweenDays, endOf, having, isOneOf, isRecordId, startOf } from './filters.ts'
 import { listTable, type RowOf } from './list.ts'
 
 export const AUDIT = listTable({
@@ -82,4 +82,19 @@ export function actorOf(actor: string): Actor | undefined {
   const [, name = '', sub = ''] = /^([a-z]+):([^\0]{1,200})$/s.exec(actor) ?? []
   const kind = ACTOR_KINDS.find((one) => one === name)
   return kind && sub.isWellFormed() ? { kind, sub } : undefined
+}
+
+/**
+ * The condition for the entries of the log from the start of the day `from` to the end of the day `to`. No index has
+ * their time: a binary search on the key finds the numbers around each end, which every index of the log ends with.
+ */
+export async function writtenBetween(db: Database, days: { from: string; to: string }): Promise<SQL | undefined> {
+  const [start, end] = [startOf(days.from), endOf(days.to)]
+  const first = start && (await firstAround(db, start))
+  const last = end && (await firstBeyond(db, end))
+  return and(
+    first === undefined ? undefined : gte(auditLog.sequence, first),
+    last === undefined ? undefined : lt(auditLog.sequence, last),
+    betweenDays(auditLog.at, days),
+  )
 }

@@ -6,10 +6,10 @@ import { byTime } from '#lib/db/keyset.ts'
 import { BATCH_COLUMNS } from '#lib/directory/batches/batches.ts'
 import { isId } from '#lib/directory/ids.ts'
 import { anyOf, BY_TIME, betweenDays, having, isOneOf, isRecordId } from './filters.ts'
-import { listTable, orNull, type RowOf } from './list.ts'
+import { listTable, onlyRow, orNull, type RowOf } from './list.ts'
 
 /** When the batch started, or a payout of it was last sent or settled; null for a completed batch. */
-export const lastProgress = orNull(
+const lastProgress = orNull(
   sql`case when ${batches.status} <> 'completed' then coalesce(${batches.progressedAt}, ${batches.startedAt}) end`.mapWith(
     batches.createdAt,
   ),
@@ -59,8 +59,5 @@ export async function listMovingBatches(db: Database, limit: number): Promise<{ 
   return { batches: rows, total: counts.get('started') ?? 0 }
 }
 
-export async function findBatchLine(db: Database, id: string): Promise<BatchLine | undefined> {
-  if (!isId(id)) return undefined
-  const [batch] = await selectBatches(db, eq(batches.id, id))
-  return batch
-}
+export const findBatchLine = async (db: Database, id: string) =>
+  isId(id) ? await onlyRow(selectBatches(db, eq(batches.id, id))) : undefined

@@ -3,7 +3,7 @@ import { CONTRACTOR_STATUSES, contractors, organisations } from '#drizzle/schema
 import type { Database } from '#lib/db/connection.ts'
 import { byTime } from '#lib/db/keyset.ts'
 import { BY_TIME, betweenDays, having, isOneOf, isRecordId } from './filters.ts'
-import { listTable, orNull, type RowOf } from './list.ts'
+import { listTable, onlyRow, orNull, type RowOf } from './list.ts'
 
 /** The contractors of all organisations, without removed ones. */
 export const CONTRACTORS = listTable({
@@ -21,10 +21,7 @@ export const CONTRACTORS = listTable({
 })
 
 /** Finds a contractor, even a removed one. */
-export async function findContractorLine(db: Database, id: string): Promise<ContractorLine | undefined> {
-  const [contractor] = await selectContractors(db, eq(contractors.id, id))
-  return contractor
-}
+export const findContractorLine = (db: Database, id: string) => onlyRow(selectContractors(db, eq(contractors.id, id)))
 
 /** A contractor without its rate, which would reveal its pay to the operator. */
 export type ContractorLine = RowOf<typeof selectContractors>

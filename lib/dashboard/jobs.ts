@@ -6,7 +6,7 @@ import type { Database } from '#lib/db/connection.ts'
 import { byTime } from '#lib/db/keyset.ts'
 import { anyOf, BY_TIME, betweenDays, having, isErrorText, isOneOf, isRecordId } from './filters.ts'
 import { LAST_TRANSFER, LINE_STATE } from './line-state.ts'
-import { countOf, type List, listTable, type PageRequest, type RowOf, readPage, readPart, type Source } from './list.ts'
+import { countOf, listTable, type PageRequest, type RowOf, readPage, readPart, type Source } from './list.ts'
 
 /** When an item of the job last ended, or else when the job started. An index answers it: a run may have 50,000 items. */
 export const JOB_PROGRESSED_AT =
@@ -138,10 +138,7 @@ export type JobSummary = ReturnType<typeof summarize>
 
 const NO_ITEMS = { all: 0, paid: 0, failed: 0 }
 
-const summarize = (line: JobLine, { all, paid, failed } = NO_ITEMS) => ({
-  ...line,
-  items: { all, paid, failed },
-})
+const summarize = (line: JobLine, { all, paid, failed } = NO_ITEMS) => ({ ...line, items: { all, paid, failed } })
 
 /** An item of a job. Its sealed amount is not queried. */
 export type ItemLine = RowOf<typeof selectItems>
@@ -167,12 +164,10 @@ function selectItems(db: Database, job: string, condition: SQL | undefined) {
     .where(and(eq(relayLines.job, job), condition))
 }
 
-/** The items of a job: a page of them in order, the first one after the first failed ones. */
-export type ItemPage = Pick<List<ItemLine>, 'previous' | 'next'> & { items: ItemLine[] }
-
 const FAILED_FIRST = 20
 
-export async function listItems(db: Database, job: string, page: PageRequest): Promise<ItemPage> {
+/** The items of a job: a page of them in order, the first one after the first failed ones. */
+export async function listItems(db: Database, job: string, page: PageRequest) {
   const inOrder: Source<ItemLine> = {
     order: { sequence: relayLines.position, ascending: true },
     read: ({ beside, ...part }) => readPart(selectItems(db, job, beside), part),

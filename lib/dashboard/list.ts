@@ -48,6 +48,9 @@ interface Unsorted<Row> {
 export const readPart = async <Row>(query: Unsorted<Row>, { order, limit }: Slice): Promise<Row[]> =>
   await query.orderBy(...order).limit(limit)
 
+/** The only row of a query; undefined without one. */
+export const onlyRow = async <Row>(rows: PromiseLike<Row[]>): Promise<Row | undefined> => (await rows)[0]
+
 /** The rows of a query. */
 export type RowOf<Select extends (...args: never[]) => PromiseLike<unknown[]>> = Awaited<ReturnType<Select>>[number]
 

@@ -10,7 +10,7 @@ import { placeOf } from '#lib/db/paging.ts'
 import type { OrganisationUser } from './attention.ts'
 import { betweenDays, DAYS, isOneOf } from './filters.ts'
 import { isLate, isUnfinished } from './lateness.ts'
-import { countOf, type RecordList, readPart } from './list.ts'
+import { countOf, onlyRow, type RecordList, readPart } from './list.ts'
 import { RANGES, type Range } from './traffic.ts'
 
 const FILTERS = { ...DAYS, sort: isOneOf(['oldest', ...Object.keys(RANGES)]) }
@@ -48,10 +48,8 @@ function costsOf(db: Database, lead?: 'dayFees' | 'monthFees') {
     .as('costs')
 }
 
-export async function findOrganisationLine(db: Database, id: string, now: Date): Promise<OrganisationLine | undefined> {
-  const [organisation] = await addNumbers(db, await selectOrganisations(db, eq(organisations.id, id)), now)
-  return organisation
-}
+export const findOrganisationLine = async (db: Database, id: string, now: Date) =>
+  await onlyRow(addNumbers(db, await selectOrganisations(db, eq(organisations.id, id)), now))
 
 function selectOrganisations(db: Database, condition: SQL | undefined, costs = costsOf(db)) {
   return db

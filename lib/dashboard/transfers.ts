@@ -8,6 +8,7 @@ import { placeOf } from '#lib/db/paging.ts'
 import {
   byStatus,
   type ListContext,
+  onlyRow,
   type Part,
   type RecordList,
   type RowOf,
@@ -92,19 +93,16 @@ function byFee(db: Database, filters: ResolvedFilters): Source<TransferLine> {
   }
 }
 
-export async function findTransferLine(db: Database, id: string): Promise<TransferLine | undefined> {
-  const [transfer] = await selectTransfers(db, eq(transfers.id, id))
-  return transfer
-}
+export const findTransferLine = (db: Database, id: string) => onlyRow(selectTransfers(db, eq(transfers.id, id)))
 
-export function findTransferLines(db: Database, ids: readonly string[]): Promise<TransferLine[]> {
-  return selectTransfers(db, inArray(transfers.id, [...ids])).execute()
-}
+export const findTransferLines = (db: Database, ids: readonly string[]) =>
+  selectTransfers(db, inArray(transfers.id, [...ids]))
 
-/** The id of the transfer that a hash, inner or outer, belongs to. */
+/** The id of the transfer that a hash belongs to: inner or outer, of any envelope. The applied hash is one of them. */
 export async function findTransferOfHash(db: Database, hash: string): Promise<string | undefined> {
-  const [transfer] = await db.select({ id: transfers.id }).from(transfers).where(hasHash(db, hash)).limit(1)
-  return transfer?.id
+  const { innerHash, outerHash, transfer } = envelopes
+  const isSigned = or(eq(innerHash, hash), eq(outerHash, hash))
+  return (await onlyRow(db.select({ transfer }).from(envelopes).where(isSigned).limit(1)))?.transfer
 }
 
 /** A recorded transfer: hashes in hex, fees in stroops. */
@@ -162,14 +160,4 @@ function payeeOf(db: Database) {
     .where(or(eq(id, payouts.contractor), and(isNull(transfers.payout), isOwn, isNull(deletedAt))))
     .limit(1)
     .as('payee')
-}
-
-/** Matches an inner or outer hash of any envelope; the applied hash is one of them. */
-function hasHash(db: Database, hash: string): SQL | undefined {
-  const { innerHash, outerHash, transfer } = envelopes
-  const signed = db
-    .select({ transfer })
-    .from(envelopes)
-    .where(or(eq(innerHash, hash), eq(outerHash, hash)))
-  return inArray(transfers.id, signed)
 }

@@ -1,13 +1,16 @@
+import { and, eq } from 'drizzle-orm'
 import { z } from 'zod'
+import { transfers } from '#drizzle/schema/transfers.ts'
 import { ACKNOWLEDGEABLE, type AcknowledgeableCondition, acknowledge } from '#lib/dashboard/acknowledgements.ts'
-import { lookUpForOperator } from '#lib/dashboard/operator-look-up.ts'
-import type { Actor } from '#lib/db/audit-log.ts'
-import type { Database } from '#lib/db/connection.ts'
+import { type Actor, recordAudit } from '#lib/db/audit-log.ts'
+import { type Database, transact } from '#lib/db/connection.ts'
 import { resendInvite } from '#lib/directory/contractors/invites.ts'
+import { isId } from '#lib/directory/ids.ts'
 import { Refusal } from '#lib/refusal/refusal.ts'
 import { changeChannel } from '#lib/relay/channel-state.ts'
 import { resumePayments } from '#lib/relay/resume.ts'
 import { plainText } from '#lib/text/plain-text.ts'
+import type { Tracker } from '#lib/transfers/track.ts'
 import { directoryContext, type Service } from './services.ts'
 
 const ACTIONS = [
@@ -100,4 +103,30 @@ async function resend(service: Service, input: Parameters<typeof resendInvite>[1
     if (error instanceof Refusal && error.code !== 'unavailable') return `It did not work: ${error.message}.`
     throw error
   }
+}
+
+/** How long an operator waits for the lookup (ms). */
+const WAIT_MS = 5_000
+
+/**
+ * Looks up an open transfer now, even if it was looked up in this ledger. The request is recorded in the audit log, and
+ * the transfer is settled as usual. Resolves to false if the transfer is not open.
+ */
+export async function lookUpForOperator(
+  { db, now, actor, tracker }: { db: Database; now: Date; actor: Actor; tracker: Tracker },
+  id: string,
+): Promise<boolean> {
+  if (!isId(id)) return false
+  const isOpen = await transact(db, async (tx) => {
+    const [open] = await tx
+      .select({ organisation: transfers.organisation })
+      .from(transfers)
+      .where(and(eq(transfers.id, id), eq(transfers.status, 'open')))
+    if (!open) return false
+    const organisation = open.organisation ?? undefined
+    await recordAudit(tx, now, { organisation, actor, action: 'transfer.looked-up', subject: id })
+    return true
+  })
+  if (isOpen) await tracker.track([id], { waitMs: WAIT_MS, lookUp: 'requested' })
+  return isOpen
 }
