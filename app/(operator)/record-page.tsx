@@ -84,7 +84,9 @@ function Content<Page extends RecordPage<unknown>>({ page, display, context, old
           <AttentionItems items={attention} back={path} network={network} now={now} />
         </section>
       )}
-      <FactList facts={facts(record, context)} />
+      <section aria-label="Summary">
+        <FactList facts={facts(record, context)} />
+      </section>
       {actions && <div className="mb-6 print:hidden">{actions(record, context)}</div>}
       {content?.(page, context)}
       <Timeline timeline={timeline} older={older} network={network} now={now} />

@@ -112,6 +112,7 @@ function Code({ transfer: { status, contractError, resultCode, refusalCode } }: 
       href={addressOf('/transfers', { view: 'failed', reason: String(reason) })}
       title="All failed transfers with this reason"
       name={contractError === null ? String(resultCode) : `error ${contractError}`}
+      className="inline-block min-h-6 leading-6 underline-offset-4 hover:text-accent hover:underline"
     />
   )
 }
