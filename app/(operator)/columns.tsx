@@ -7,7 +7,7 @@ import type { Column } from './table.tsx'
 
 type Layout = Pick<Column<unknown>, 'from' | 'isOmitted' | 'isName'>
 
-interface Named {
+interface RecordName {
   id: string
   name?: string | null
 }
@@ -16,7 +16,7 @@ interface Named {
 export const fileColumn = <Row,>(head: string, value: (row: Row, now: Date) => CsvValue) => ({ head, value })
 
 /** The link to the page of a record. */
-export const linkColumn = <Row,>(head: string, type: RecordType, of: (row: Row) => Named): Column<Row> => ({
+export const linkColumn = <Row,>(head: string, type: RecordType, of: (row: Row) => RecordName): Column<Row> => ({
   head,
   cell: (row) => (
     <span className="font-medium">

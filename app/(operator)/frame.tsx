@@ -19,12 +19,17 @@ const PAGES = [
   ['/audit', 'Audit log'],
 ] as const
 
+type PagePath = (typeof PAGES)[number][0]
+
+/** The link to a page of the navigation, above the title of a page below it. */
+export const linkTo = (href: PagePath) => ({ href, name: PAGES.find(([path]) => path === href)?.[1] ?? '' })
+
 const ITEM =
   'block rounded-md px-2.5 py-1.5 whitespace-nowrap text-soft -outline-offset-2 transition-colors hover:bg-raised hover:text-ink aria-[current]:bg-accent-wash aria-[current]:font-medium aria-[current]:text-accent-strong'
 
 export interface FrameProps {
   /** the page itself, or its parent page */
-  here?: (typeof PAGES)[number][0]
+  here?: PagePath
   title: string
   network: string
   /** the text of a search */

@@ -43,18 +43,18 @@ export interface ListDisplay<Checks extends FilterChecks, Row, Shown extends Row
   isOneTab?: boolean
 }
 
-type Named = Pick<ListDisplay<FilterChecks, unknown>, 'nouns' | 'file'>
+type FileSource = Pick<ListDisplay<FilterChecks, unknown>, 'nouns' | 'file'>
 
 /** A link to the file of a list: what it contains. */
 interface ListFile {
-  list: Named
+  list: FileSource
   of: string
 }
 
-export const fileNameOf = ({ nouns, file = nouns[1] }: Named): string => file
+export const fileNameOf = ({ nouns, file = nouns[1] }: FileSource): string => file
 
 /** The file of a list with the records of the same filters, which has no order. */
-export const fileAddress = (list: Named, filters: Query) =>
+export const fileAddress = (list: FileSource, filters: Query) =>
   addressOf(`/${fileNameOf(list)}.csv`, { ...filters, sort: '' })
 
 export const listContext = (db: Database, { settings, now }: Pick<Service, 'settings' | 'now'>): ListContext => ({

@@ -8,7 +8,7 @@ import type { Service } from '#lib/server/services.ts'
 import { AttentionItems } from './attention-items.tsx'
 import { FactList, type Facts } from './facts.tsx'
 import type { View } from './figures.tsx'
-import { Frame, type FrameProps } from './frame.tsx'
+import { Frame, type FrameProps, linkTo } from './frame.tsx'
 import RecordNotFound from './not-found.tsx'
 import { addressOf, type Query, readQuery } from './query.ts'
 import { type RecordType, recordPath } from './record-links.tsx'
@@ -31,8 +31,8 @@ interface RecordDisplay<Page extends RecordPage<unknown>> {
   read: (db: Database, context: RecordContext) => Promise<Page | undefined>
   /** without a record while the database cannot be reached */
   title: (record: Page['record'] | undefined, id: string) => string
-  /** the parent page */
-  above: (record?: Page['record']) => NonNullable<FrameProps['above']>
+  /** the parent of the record, if it is not the page in the navigation */
+  above?: (record: Page['record']) => NonNullable<FrameProps['above']>
   facts: (record: Page['record'], context: RecordContext) => Facts
   /** what operators can do with the record */
   actions?: (record: Page['record'], context: RecordContext) => ReactNode
@@ -44,7 +44,7 @@ interface RecordDisplay<Page extends RecordPage<unknown>> {
 
 /** The page of every record: what needs attention, its facts, its own content, and its timeline. */
 export function recordPage<Page extends RecordPage<unknown>>(display: RecordDisplay<Page>) {
-  const { type, here, read, title, above, entries = 'record' } = display
+  const { type, here, read, title, above = () => linkTo(here), entries = 'record' } = display
   return async function RecordPage({ params, searchParams }: PageProps<'/batches/[id]'>) {
     const [{ id }, query] = [await params, await readQuery(searchParams)]
     const path = recordPath(type, encodeURIComponent(id))
@@ -55,7 +55,7 @@ export function recordPage<Page extends RecordPage<unknown>>(display: RecordDisp
     if (found && !found.page) return missing(<RecordNotFound />)
     const record = found?.page?.record
     return (
-      <Frame here={here} title={title(record, id)} network={network} above={above(record)}>
+      <Frame here={here} title={title(record, id)} network={network} above={record ? above(record) : linkTo(here)}>
         {found?.page ? (
           <Content page={found.page} display={display} context={context} older={{ [entries]: id }} />
         ) : (

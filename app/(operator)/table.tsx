@@ -121,3 +121,12 @@ export const Unreachable = () => (
     Nothing is lost: the service decides open transfers once it is back. This page retries automatically.
   </Empty>
 )
+
+/** On the embedded network, the command that makes records to look at. */
+export const DemoHint = ({ network, what }: { network: string; what: string }) =>
+  network === 'local' && (
+    <>
+      {' '}
+      {what}, run <code>npm run demo</code>.
+    </>
+  )

@@ -41,11 +41,11 @@ export interface Part extends Slice {
 }
 
 /** A query of rows without its order. */
-interface Unsorted<Row> {
+interface UnorderedQuery<Row> {
   orderBy: (...order: SQL[]) => { limit: (limit: number) => PromiseLike<Row[]> }
 }
 
-export const readPart = async <Row>(query: Unsorted<Row>, { order, limit }: Slice): Promise<Row[]> =>
+export const readPart = async <Row>(query: UnorderedQuery<Row>, { order, limit }: Slice): Promise<Row[]> =>
   await query.orderBy(...order).limit(limit)
 
 /** The only row of a query; undefined without one. */
@@ -95,7 +95,7 @@ interface TableList<Checks extends FilterChecks, Row, Selected> {
   /** the condition of its filters, except `status` */
   conditionOf: (db: Database, filters: Filters<Checks>) => SQL | undefined | Promise<SQL | undefined>
   /** its rows that match a condition, without their order */
-  select: (db: Database, condition: SQL | undefined) => Unsorted<Selected>
+  select: (db: Database, condition: SQL | undefined) => UnorderedQuery<Selected>
   /** the rows as they are listed, if they are not listed as they are */
   present?: (db: Database, rows: Selected[]) => Promise<Row[]>
 }

@@ -33,7 +33,7 @@ export async function searchRecords(db: Database, text: string) {
   // PostgreSQL stores neither NUL nor unpaired surrogates.
   const q = given.isWellFormed() ? given.normalize('NFC') : ''
   if (q === '' || q.includes('\0')) return NOTHING
-  const found: Found[][] = []
+  const found: Match[][] = []
   for (const search of searchesFor(db, q)) found.push(await search())
   const written = isRequestId(q) ? await entriesWhere(db, writtenFor(q)) : []
   // A kind of match has more records than are listed.
@@ -66,7 +66,7 @@ function searchesFor(db: Database, q: string): Search[] {
 /** A query of the search. They run one at a time, because a transaction has one connection. */
 type Search = ReturnType<typeof find>
 
-interface Searched {
+interface SearchTarget {
   table: PgTable & Record<'id' | 'createdAt', AnyPgColumn>
   /** its name, if it has one; the account of a transfer */
   name: AnyPgColumn | SQL
@@ -82,18 +82,18 @@ const TYPES = {
   job: { table: relayJobs, name: none, organisation: none },
   contractor: { table: contractors, name: contractors.name, organisation: contractors.organisation },
   organisation: { table: organisations, name: organisations.name, organisation: none },
-} as const satisfies Record<string, Searched>
+} as const satisfies Record<string, SearchTarget>
 type Type = keyof typeof TYPES
 
 /** The property that equals the text or contains it. */
 type Property = 'id' | 'hash' | 'address' | 'account' | 'email' | 'name' | 'request id'
 
 /** A hit with the id of its organisation. */
-type Found = Awaited<ReturnType<Search>>[number]
+type Match = Awaited<ReturnType<Search>>[number]
 
 /** The records of a kind that match a condition, newest first unless `order` says otherwise, and one more than are listed. */
 const find = (db: Database, type: Type, by: Property, condition: SQL | undefined, order?: SQL) => async () => {
-  const { table, name, organisation }: Searched = TYPES[type]
+  const { table, name, organisation }: SearchTarget = TYPES[type]
   const rows = await db
     .select({
       id: sql<string>`${table.id}`,
@@ -207,11 +207,11 @@ async function entriesWhere(db: Database, condition: SQL | undefined) {
 }
 
 /** An id may match in several ways; the first one counts. */
-function withoutRepeats(hits: readonly Found[]): Found[] {
+function withoutRepeats(hits: readonly Match[]): Match[] {
   return [...Map.groupBy(hits, ({ type, id }) => `${type} ${id}`).values()].flatMap(([first]) => first ?? [])
 }
 
-async function addOrganisations(db: Database, hits: readonly Found[]) {
+async function addOrganisations(db: Database, hits: readonly Match[]) {
   const ids = [...new Set(hits.flatMap(({ organisation }) => organisation ?? []))]
   const { id, name } = organisations
   const rows = ids.length === 0 ? [] : await db.select({ id, name }).from(organisations).where(inArray(id, ids))

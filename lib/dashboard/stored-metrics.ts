@@ -16,7 +16,7 @@ export async function storedFamilies(db: Database, now: Date): Promise<Family[]>
   return [...(await transferFamilies(db)), ...(await quotaFamilies(db, now)), ...(await jobFamilies(db))]
 }
 
-type Settled = typeof settlementCounts.$inferSelect
+type SettlementCount = typeof settlementCounts.$inferSelect
 
 async function transferFamilies(db: Database): Promise<Family[]> {
   const settled = await db.select().from(settlementCounts).where(eq(settlementCounts.hour, EVER))
@@ -35,10 +35,11 @@ async function transferFamilies(db: Database): Promise<Family[]> {
   ]
 }
 
-const sumOf = (rows: readonly Settled[], of: 'count' | 'milliseconds') => rows.reduce((sum, row) => sum + row[of], 0)
+const sumOf = (rows: readonly SettlementCount[], of: 'count' | 'milliseconds') =>
+  rows.reduce((sum, row) => sum + row[of], 0)
 
 /** The buckets of a histogram are cumulative. */
-function settlementFamily(succeeded: readonly Settled[]): Family {
+function settlementFamily(succeeded: readonly SettlementCount[]): Family {
   const buckets = [...BOUNDS, Number.POSITIVE_INFINITY].map((bound) => ({
     labels: { le: bound === Number.POSITIVE_INFINITY ? '+Inf' : String(bound) },
     value: sumOf(

@@ -73,9 +73,9 @@ export async function readTraffic(db: Database, now: Date, range: Range = '24h')
 }
 
 /** The transfers with one status whose times are in one bucket. */
-type Counted = Pick<typeof settlementCounts.$inferSelect, 'status' | 'below' | 'count' | 'milliseconds'>
+type SettlementCount = Pick<typeof settlementCounts.$inferSelect, 'status' | 'below' | 'count' | 'milliseconds'>
 
-function sumOf(rows: readonly Counted[], view: keyof typeof TRANSFER_VIEWS): number {
+function sumOf(rows: readonly SettlementCount[], view: keyof typeof TRANSFER_VIEWS): number {
   const statuses: readonly string[] = TRANSFER_VIEWS[view]
   return rows.reduce((sum, row) => sum + (statuses.includes(row.status) ? row.count : 0), 0)
 }
@@ -85,7 +85,7 @@ function sumOf(rows: readonly Counted[], view: keyof typeof TRANSFER_VIEWS): num
  * any.
  * @param rows in the order of their buckets
  */
-function percentileOf(rows: readonly Counted[], share: number): number | undefined {
+function percentileOf(rows: readonly SettlementCount[], share: number): number | undefined {
   const succeeded = rows.filter(({ status }) => status === 'succeeded')
   let left = Math.max(1, Math.ceil(sumOf(succeeded, 'succeeded') * share))
   for (const bucket of Map.groupBy(succeeded, ({ below }) => below).values()) {

@@ -74,7 +74,7 @@ test('links its items to a batch’s last progress and a job’s failures', asyn
   await page.getByRole('link', { name: /^Relay job .*1 of 4 transfers/ }).click()
   await expect(page.getByRole('heading', { level: 1, name: /^Job / })).toBeVisible()
   const first = page.getByRole('row').nth(1)
-  await expect(first).toContainText(/^2Failed.*no channel has enough to pay it.*to G/)
+  await expect(first).toContainText(/^2Failed.*no channel has enough to pay it.*Recipient G/)
 })
 
 test('draws charts with round ticks, the 95th percentile inside the axis, and bars that lead to a list', async ({

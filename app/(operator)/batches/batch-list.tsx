@@ -5,6 +5,7 @@ import type { ListDisplay } from '../list-display.ts'
 import { PAYOUT_LIST } from '../payouts/payout-list.tsx'
 import { Progress } from '../progress.tsx'
 import { ApiReference } from '../record-links.tsx'
+import { DemoHint } from '../table.tsx'
 
 export const BATCH_LIST: ListDisplay<typeof BATCHES.filters, BatchLine> = {
   records: BATCHES,
@@ -50,12 +51,7 @@ export const BATCH_LIST: ListDisplay<typeof BATCHES.filters, BatchLine> = {
     children: (
       <>
         An employer creates one with <code>POST /batches</code>; see the <ApiReference />.
-        {network.name === 'local' && (
-          <>
-            {' '}
-            To watch one here, run <code>npm run demo</code>.
-          </>
-        )}
+        <DemoHint network={network.name} what="To watch one here" />
       </>
     ),
   }),

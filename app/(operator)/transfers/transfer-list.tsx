@@ -8,6 +8,7 @@ import { BY_TIME, type ListDisplay } from '../list-display.ts'
 import { addressOf } from '../query.ts'
 import { PageLink, RecordLink } from '../record-links.tsx'
 import { Status, statusWord } from '../status.tsx'
+import { DemoHint } from '../table.tsx'
 
 /** Why the transfer did not succeed; empty if it did. */
 export function whyNotSucceeded(transfer: TransferLine, now: Date): string {
@@ -84,12 +85,7 @@ export const TRANSFER_LIST: ListDisplay<typeof TRANSFERS.filters, TransferLine> 
     children: (
       <>
         An employer’s wallet signs one and sends it with <code>POST /transfer</code>.
-        {network.name === 'local' && (
-          <>
-            {' '}
-            To see five of them, run <code>npm run demo</code>.
-          </>
-        )}
+        <DemoHint network={network.name} what="To see five of them" />
       </>
     ),
   }),

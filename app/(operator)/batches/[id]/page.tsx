@@ -27,7 +27,6 @@ export default recordPage({
     return page && { ...page, run, payouts: await readShown(db, PAYOUT_LIST, service, { ...query, batch: id }) }
   },
   title: (batch) => batch?.name ?? 'A batch',
-  above: () => ({ href: '/batches', name: 'Batches' }),
   facts: (batch, { now }) => {
     const { id, startedAt, progressedAt, completedAt } = batch
     return {

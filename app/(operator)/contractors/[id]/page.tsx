@@ -19,7 +19,6 @@ export default recordPage({
   here: '/contractors',
   read: (db, { id }) => readContractorPage(db, id),
   title: (contractor) => contractor?.name ?? 'A contractor',
-  above: () => ({ href: '/contractors', name: 'Contractors' }),
   facts: (contractor, { now, network }) => {
     const { id, email, address, isRegistered, lastPaidAt, deletedAt } = contractor
     return {

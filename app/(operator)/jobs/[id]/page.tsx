@@ -23,7 +23,6 @@ export default recordPage({
     return page && { ...page, channels: await findJobChannels(db, page.record, service.settings.token, now) }
   },
   title: (job, id) => `${job?.batch ? 'Run' : 'Job'} ${id.slice(0, 8)}`,
-  above: () => ({ href: '/jobs', name: 'Jobs' }),
   facts: (job, { now, network }) => {
     const { id, organisation, batch, createdAt, endedAt } = job
     return {

@@ -9,7 +9,7 @@ import { groupDigits } from '#lib/text/figures.ts'
 import { formatUnits } from '#lib/text/money.ts'
 import { FactList, type Facts } from '../../facts.tsx'
 import { Moment, type View } from '../../figures.tsx'
-import { Frame } from '../../frame.tsx'
+import { Frame, linkTo } from '../../frame.tsx'
 import { Address, Hash } from '../../hash.tsx'
 import RecordNotFound from '../../not-found.tsx'
 import { recordPath } from '../../record-links.tsx'
@@ -29,9 +29,7 @@ export default async function TransactionPage({ params }: PageProps<'/ledger/[ha
     readIfAnswering(network, hash),
     readIfReachable(database, (db) => findTransferOfHash(db, hash)),
   ])
-  const above = transfer
-    ? { href: recordPath('transfer', transfer), name: 'Its transfer' }
-    : ({ href: '/transfers', name: 'Transfers' } as const)
+  const above = transfer ? { href: recordPath('transfer', transfer), name: 'Its transfer' } : linkTo('/transfers')
   return (
     <Frame here="/transfers" title="Transaction" network={name} above={above}>
       {transaction === undefined ? (

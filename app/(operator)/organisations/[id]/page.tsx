@@ -13,7 +13,6 @@ export default recordPage({
   here: '/organisations',
   read: (db, { id, now }) => readOrganisationPage(db, id, now),
   title: (organisation) => organisation?.name ?? 'An organisation',
-  above: () => ({ href: '/organisations', name: 'Organisations' }),
   entries: 'organisation',
   facts: ({ id, users, contractors, batches, started, stalled, costs, lastPaidAt, createdAt }, { now, network }) => ({
     Users:

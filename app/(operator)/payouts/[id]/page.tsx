@@ -14,8 +14,7 @@ export default recordPage({
   here: '/batches',
   read: (db, { id }) => readPayoutPage(db, id),
   title: (payout) => (payout ? `Payout to ${payout.contractor}` : 'A payout'),
-  above: (payout) =>
-    payout ? { href: recordPath('batch', payout.batchId), name: payout.batch } : { href: '/batches', name: 'Batches' },
+  above: ({ batchId, batch }) => ({ href: recordPath('batch', batchId), name: batch }),
   facts: (payout, view) => {
     const { id, address, transferId, ledgerHash, paidAt } = payout
     return {

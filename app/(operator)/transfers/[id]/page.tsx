@@ -18,7 +18,6 @@ export default recordPage({
   here: '/transfers',
   read: (db, { id, now }) => readTransferPage(db, id, now),
   title: (_, id) => `Transfer ${id.slice(0, 8)}`,
-  above: () => ({ href: '/transfers', name: 'Transfers' }),
   facts: (transfer, view) => {
     const { id, account, owner, quotaAccount, organisation, payout, batch, contractor, job, ledger } = transfer
     const { createdAt, settledAt, feeCharged } = transfer
