@@ -1,3 +1,4 @@
+import { FOREIGN } from '#lib/archive/identity.ts'
 import type { Attention } from '#lib/dashboard/attention.ts'
 import { reachedAt } from '#lib/dashboard/spending.ts'
 import { groupDigits, xlm } from '#lib/text/figures.ts'
@@ -60,6 +61,14 @@ const CONDITIONS: Record<string, ServiceCondition> = {
       const { ready, settings, now } = state
       if (ready.ledger.ok) return undefined
       const problem = problemOf(state, 'ledger')
+      if (problem?.problem === FOREIGN) {
+        return {
+          since: problem.since,
+          what: 'The RPC serves another network',
+          why: `${FOREIGN} (${new URL(settings.network.rpcUrl).host}). Nothing is paid, archived or ended`,
+          remedy: 'Follow docs/operate.md, “The RPC serves another network”.',
+        }
+      }
       const age = typeof ready.ledger.age === 'number' ? ready.ledger.age : undefined
       const rpc = `an RPC that follows ${settings.network.name} and keeps a week of history`
       return {

@@ -1,8 +1,10 @@
+import { readFileSync } from 'node:fs'
 import { Keypair, StrKey } from '@stellar/stellar-sdk'
 import { createElement } from 'react'
 import { renderToStaticMarkup } from 'react-dom/server'
 import { describe, expect, test } from 'vitest'
 import { NotConfigured } from '#app/(operator)/overview/not-configured.tsx'
+import { FOREIGN } from '#lib/archive/identity.ts'
 import { readEnvironment, VARIABLE_NAMES } from '#lib/config/environment.ts'
 import { generateRelayKey, publicHalf } from '#lib/config/relay-key.ts'
 import type { FoundProblem } from '#lib/server/readiness.ts'
@@ -225,6 +227,17 @@ test('says since when the ledger is late, and when a relay was last seen', () =>
   ]
   const stopped = { ready: { ...QUIET.ready, relay: { ok: false, channels: 0 } }, channels }
   expect(serviceAttention(stateOf(stopped))).toMatchObject([{ what: 'No relay is running', since: seenAt }])
+})
+
+test('sends the operator of a network that was reset to the guide, not to another RPC', () => {
+  const since = new Date('2026-11-20T11:30:00Z')
+  const ledger = { ok: false, problem: FOREIGN, latestLedger: 7, age: 1 }
+  const problems = [{ part: 'ledger', problem: FOREIGN, since, cause: undefined } as const]
+  const [item, ...others] = serviceAttention(stateOf({ ready: { ...QUIET.ready, ledger }, problems }))
+  expect(others).toEqual([])
+  expect(item).toMatchObject({ since, what: 'The RPC serves another network', why: expect.stringContaining(FOREIGN) })
+  const guide = /^Follow docs\/operate.md, “(.*)”\.$/.exec(item?.remedy ?? '')?.[1]
+  expect(readFileSync('docs/operate.md', 'utf8')).toContain(`\n### ${guide}\n`)
 })
 
 test('says since when a part of the service or a channel has had its problem', () => {
