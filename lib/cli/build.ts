@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process'
-import { globSync, statSync } from 'node:fs'
+import { existsSync, globSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
+import { readVersion } from '#lib/config/version.ts'
 import { makeTemplate } from './database-template.ts'
 import { BuildInUse, withBuildLock } from './process/build-lock.ts'
 import { printMessage } from './process/output.ts'
@@ -12,6 +13,7 @@ const SOURCES = [
   'next.config.ts',
   'postcss.config.mjs',
   'package-lock.json',
+  'package.json',
   'tsconfig.json',
 ]
 
@@ -26,10 +28,16 @@ export function buildIfStale(): void {
     if (isFresh()) return
     packClient()
     run(nextProgram(), 'build')
+    writeFileSync(COMMIT_FILE, commit())
   })
 }
 
+/** The commit in the build: another one makes it stale, since it names itself by it. */
+const COMMIT_FILE = '.next/COMMIT'
+const commit = () => readVersion().commit ?? ''
+
 function isFresh(): boolean {
+  if (!existsSync(COMMIT_FILE) || readFileSync(COMMIT_FILE, 'utf8') !== commit()) return false
   const built = modifiedAt('.next/BUILD_ID')
   const sources = SOURCES.flatMap((pattern) => globSync(pattern, { exclude: ['lib/sdk/dist'] }))
   return sources.every((file) => modifiedAt(file) <= built)

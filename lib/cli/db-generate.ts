@@ -34,7 +34,8 @@ await runCommand({
     if (!generated && missing.length === 0) return print('the schema and the migrations agree: nothing to add')
     const file = generated ?? runKit('--name', name, '--custom')
     if (!file) throw new Error('drizzle-kit added no migration')
-    const separator = generated ? '--> statement-breakpoint\n' : ''
+    // The comment in drizzle-kit's empty file has no end of line.
+    const separator = generated ? '\n--> statement-breakpoint\n' : '\n'
     if (missing.length > 0) appendFileSync(file, `${separator}${missing.join('\n--> statement-breakpoint\n')}\n`)
     print(`${file}\nRead it, and change what it does to existing rows if they need more.`)
   },

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import manifest from '../../package.json' with { type: 'json' }
+import manifest from '#package.json' with { type: 'json' }
 
 /** What runs: a release, and the commit from which it was built. */
 export interface Version {
@@ -24,10 +24,14 @@ export function readVersion(): Version {
 export const nameVersion = ({ version, commit } = readVersion()): string =>
   commit === undefined ? version : `${version} (${commit.slice(0, 8)})`
 
+/** Not the repository of a folder above, into which the sources were unpacked. */
+const here = () => ({ ...process.env, GIT_CEILING_DIRECTORIES: process.cwd().replace(/[/\\][^/\\]*$/, '') })
+
 function askGit(): string | undefined {
   const { stdout, status } = spawnSync('git', ['describe', '--always', '--dirty', '--abbrev=40', '--exclude=*'], {
     encoding: 'utf8',
     stdio: ['ignore', 'pipe', 'ignore'],
+    env: here(),
   })
   return status === 0 ? stdout.trim() : undefined
 }

@@ -1,4 +1,4 @@
-import { AUDIT_ACTIONS, AUDIT_SENTENCES, type SentenceName } from '#drizzle/schema/audit-actions.ts'
+import { AUDIT_ACTIONS, AUDIT_SENTENCES, type AuditAction, type SentenceName } from '#drizzle/schema/audit-actions.ts'
 import { IDENTITY_KINDS } from '#drizzle/schema/directory.ts'
 import { type Actor, subjectKindOf } from '#lib/db/audit-log.ts'
 import type { Database } from '#lib/db/connection.ts'
@@ -47,7 +47,7 @@ function referencesOf({ action, subjectId, detail }: AuditLine) {
   const kind = subjectKindOf(action)
   const acknowledged: Partial<Record<string, { record: string }>> = ACKNOWLEDGEABLE
   const references = new Map<string, { type: (typeof RECORDS)[number]; id: string }>()
-  for (const name of namesIn(AUDIT_SENTENCES[action])) {
+  for (const name of namesIn(sentenceFor(action))) {
     const type = RECORDS.find(
       (one) => one === (name === 'record' ? acknowledged[String(detail.condition)]?.record : name),
     )
@@ -58,6 +58,10 @@ function referencesOf({ action, subjectId, detail }: AuditLine) {
   return references
 }
 
+/** An entry that a newer version has written, with an action that this one does not know, is shown by the action's name. */
+const sentenceFor = (action: AuditAction): string =>
+  Object.hasOwn(AUDIT_SENTENCES, action) ? AUDIT_SENTENCES[action] : action
+
 function sentenceOf(line: AuditLine, names: Names): Sentence {
   const references = referencesOf(line)
   const phraseFor = (name: string) => {
@@ -65,7 +69,7 @@ function sentenceOf(line: AuditLine, names: Names): Sentence {
     if (reference) return PHRASES[reference.type](reference.id, line, names)
     return DETAILS[name as keyof typeof DETAILS]?.(line, names)
   }
-  return fillIn(AUDIT_SENTENCES[line.action], phraseFor, nounFor)
+  return fillIn(sentenceFor(line.action), phraseFor, nounFor)
 }
 
 const mention = (type: Reference['type'], id: string, text: string): Mention => ({ text, of: { type, id } })

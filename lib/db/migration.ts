@@ -60,6 +60,10 @@ const NEWER_SCHEMA =
   'a newer version has migrated this database, and this version can no longer use it: start the newer version, or ' +
   'restore a backup from before the upgrade. See docs/releases.md'
 
+const SKIPPED =
+  'a migration of this version is older than one that another version has applied to this database, and cannot follow it: ' +
+  'start the newer version. See docs/releases.md'
+
 /** This version can neither use the database's schema nor migrate it. The message says what to do. */
 export class OtherSchema extends Error {
   constructor(message: string, options: ErrorOptions = {}) {
@@ -130,6 +134,8 @@ async function applyMissing(tx: Database): Promise<void> {
   // their timeout of 5 s.
   await tx.execute(sql`SELECT set_config('lock_timeout', '4s', true)`)
   await new PgDialect().migrate(readMigrations(), sharedSession(tx), MIGRATIONS)
+  // It passes over a migration that is older than the last one that was applied.
+  if (!(await isMigrated(tx))) throw new OtherSchema(SKIPPED)
 }
 
 /**

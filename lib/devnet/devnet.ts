@@ -175,7 +175,7 @@ function openNetwork(options: DevnetOptions & { closeMs: number; memory: number 
     if (!deployment) throw new Error(`${directory} contains ledgers but no network.json`)
     if (!holdsKeys(ledger, deployment, proofs)) {
       throw new Error(
-        `the network in ${directory} was created with other circuits or another DEVNET_PROOFS: remove the directory`,
+        `the network in ${directory} was created with other circuits or another DEVNET_PROOFS: set it as before, or start anew by removing DATA_DIR with the database in it`,
       )
     }
     return { ledger, deployment }

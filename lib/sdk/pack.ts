@@ -25,7 +25,7 @@ const { license, dependencies } = JSON.parse(readFileSync(`${ROOT}package.json`,
 }
 
 /**
- * Packs what frontends install: ES modules, one per source file, with their types. The same commit gives the same bytes.
+ * Packs what frontends install: ES modules, one per source file, with their types. The same commit of the sources gives the same bytes.
  * `npm run client` generates the API's types first.
  * @returns the path of the tarball
  */
@@ -141,12 +141,13 @@ function manifest() {
     }
   }
   const { version, commit } = readVersion()
+  const gitHead = lastChange() ?? commit
   const foreign = [...imported].filter((name) => !dependencies[name] || builtinModules.includes(name))
   if (foreign.length > 0) throw new Error(`the package would import ${foreign.join(', ')}`)
   return {
     name: 'confidential-payroll-sdk',
     version,
-    ...(commit && { gitHead: commit }),
+    ...(gitHead && { gitHead }),
     description: 'Confidential payroll on Stellar for frontends: API client, wallet and prover',
     license,
     type: 'module',
@@ -160,6 +161,28 @@ function manifest() {
     ),
     dependencies: Object.fromEntries([...imported].toSorted().map((name) => [name, dependencies[name]])),
   }
+}
+
+/**
+ * The last commit that changed the package's sources, so that its bytes and its address stay the same until they change; undefined
+ * without a repository, or with uncommitted changes.
+ */
+function lastChange(): string | undefined {
+  const sources = [
+    'lib/sdk',
+    'lib/wallet',
+    'lib/prover',
+    'lib/disclosure',
+    'lib/stellar',
+    'lib/text',
+    'lib/api',
+    'package.json',
+  ]
+  const git = (...args: string[]) => spawnSync('git', args, { cwd: ROOT, encoding: 'utf8' })
+  const changed = git('status', '--porcelain', '--', ...sources)
+  const last = git('log', '-1', '--format=%H', '--', ...sources)
+  const isKnown = changed.status === 0 && changed.stdout === '' && last.status === 0
+  return isKnown && last.stdout !== '' ? last.stdout.trim() : undefined
 }
 
 const filesOf = (extension: string): string[] =>

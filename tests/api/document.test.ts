@@ -103,7 +103,7 @@ function codesIn(...patterns: string[]): { code: string; file: string }[] {
 }
 
 /** The routes of the dashboard and of invites, which are not operations. */
-const isPage = (file: string) => file.startsWith('app/') || file.startsWith('lib/auth/operator')
+const isPage = (file: string) => /^(app\/|lib\/api\/sdk-package)/.test(file) || file.startsWith('lib/auth/operator')
 
 describe('codes', () => {
   const documented = new Set<string>(OPERATIONS.flatMap((operation) => [...refusalsOf(operation).values()].flat()))

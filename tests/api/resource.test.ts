@@ -53,6 +53,35 @@ describe('results of a handler', () => {
   })
 })
 
+describe('a deprecated method', () => {
+  const deprecations = { POST: { since: new Date('2027-01-01T00:00:00Z'), sunset: new Date('2027-07-01T00:00:00Z') } }
+
+  test.each<[string, Handler<unknown>]>([
+    ['a response', async () => ({ ok: true })],
+    [
+      'a refusal',
+      async () => {
+        throw new Refusal('batch-locked')
+      },
+    ],
+  ])('announces its end in the headers of %s', async (_, handler) => {
+    const { headers } = await answer(handler, { deprecations })
+    expect([headers.get('deprecation'), headers.get('sunset'), headers.get('link')]).toEqual([
+      '@1798761600',
+      'Thu, 01 Jul 2027 00:00:00 GMT',
+      '</docs/guides/releases>; rel="deprecation"; type="text/html"',
+    ])
+  })
+
+  test('leaves the other methods of its path as they are', async () => {
+    const response = await resource({ GET: async () => ({}), POST: async () => ({}) }, { deprecations }).GET(
+      new Request(url),
+      {},
+    )
+    expect(response.headers.has('deprecation')).toBe(false)
+  })
+})
+
 describe('refusals', () => {
   test.each(REFUSAL_CODES)('sends %s with its status and message only', async (code) => {
     const { status, body, headers } = await throwing(new Refusal(code, `because ${code}`, { cause: SECRET }))

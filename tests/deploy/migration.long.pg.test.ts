@@ -6,6 +6,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import config from '#drizzle/drizzle.config.ts'
 import { migrateStore, openStore, type StoreLocation, sqlState } from '#lib/db/connection.ts'
 import { innermostReason } from '#lib/db/errors.ts'
+import { readMigrations } from '#lib/db/migration.ts'
 import { CHILD_VARIABLES } from '../support/child-variables.ts'
 import { cloneDatabase, type TestDatabase } from '../support/database.ts'
 import { startWebSocketProxy, type WebSocketProxy } from '../support/web-socket-proxy.ts'
@@ -141,7 +142,7 @@ test('migrates once when several instances start together, and does not use driz
   const together = await Promise.all([...drivers, ...drivers].map(([, location]) => outcomeOf(location())))
   expect(together).toEqual(Array(4).fill('migrated'))
   const count = async (table: string) => (await client.query(`SELECT FROM ${table}`)).rowCount
-  expect([await count('drizzle.__drizzle_migrations'), await count(OWN)]).toEqual([1, 1])
+  expect([await count('drizzle.__drizzle_migrations'), await count(OWN)]).toEqual([1, readMigrations().length])
 })
 
 describe('npm run migrate', () => {

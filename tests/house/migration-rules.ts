@@ -1,4 +1,4 @@
-import { globSync, readFileSync } from 'node:fs'
+import { existsSync, globSync, readFileSync } from 'node:fs'
 import { pathToFileURL } from 'node:url'
 import { isDeepStrictEqual } from 'node:util'
 import { type DrizzleSnapshotJSON, generateDrizzleJson, generateMigration } from 'drizzle-kit/api'
@@ -43,7 +43,37 @@ export const MIGRATION_RULES: Rule[] = [
     name: 'a migration that removes what older versions use inserts into "contractions" (drizzle/README.md)',
     violations: () => {
       const [, ...later] = matching('*.sql')
-      return later.flatMap((file) => undeclaredContractions(read(file)).map((statement) => `${file}: ${statement}`))
+      return later.flatMap((file, index) =>
+        undeclaredContractions(read(file), index + 2).map((statement) => `${file}: ${statement}`),
+      )
+    },
+  },
+  {
+    name: 'migrations are in the order of their times: the service passes over one that is older than the last',
+    violations: () => {
+      const times = Object.entries(readMigrations()).map(([name, { when }]) => ({ name, when }))
+      return times
+        .filter(({ when }, index) => index > 0 && when <= (times[index - 1]?.when ?? 0))
+        .map(({ name }) => name)
+    },
+  },
+  {
+    name: 'the version of package.json is released: changelog, images, examples and data have it',
+    violations: () => {
+      const { version } = JSON.parse(read('package.json')) as { version: string }
+      const named: [file: string, text: string][] = [
+        ['CHANGELOG.md', `## [${version}] - `],
+        ['Dockerfile', `ARG VERSION=${version}\n`],
+        ['docs/api.md', `confidential-payroll-sdk-${version}.tgz`],
+        ...['node', 'react', 'vite'].map((name): [string, string] => [
+          `docs/examples/${name}/package.json`,
+          `confidential-payroll-sdk-${version}.tgz`,
+        ]),
+        ['drizzle/released.json', `"${version}"`],
+      ]
+      const missing = named.filter(([file, text]) => !read(file).includes(text)).map(([file]) => `${file}: ${version}`)
+      const hasData = existsSync(`tests/releases/${version}/unfinished.json`)
+      return [...missing, ...(hasData ? [] : [`tests/releases has no data of ${version}`])]
     },
   },
 ]

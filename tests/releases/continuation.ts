@@ -30,6 +30,7 @@ export async function expectContinuation({ base, deploymentUrl, unfinished }: Co
     settledCount: 4,
   })
   // The client's transfer: its time bounds are over.
+  await expect.poll(async () => (await payoutOf(client, unfinished))?.status).not.toBe('pending')
   const expired = await payoutOf(client, unfinished)
   expect(expired).toMatchObject({ status: 'failed', error: expect.stringContaining('expired') })
   // The job: a day is over.
@@ -58,7 +59,7 @@ async function payoutOf(client: Awaited<ReturnType<typeof connectWallet>>, { bat
 
 /** The pages of an operator, and of the records that the data has left unfinished. */
 export async function expectPages({ base, unfinished }: Continued, password: string): Promise<void> {
-  const { run, batch, job } = unfinished
+  const { run, batch, payout, job } = unfinished
   const signIn = await fetch(`${base}/sign-in/password`, {
     method: 'POST',
     redirect: 'manual',
@@ -69,12 +70,22 @@ export async function expectPages({ base, unfinished }: Continued, password: str
     .getSetCookie()
     .map((each) => each.split(';')[0])
     .join('; ')
-  const paths = ['/overview', '/batches', '/transfers', '/contractors', '/organisations', '/jobs', '/audit']
-  for (const path of [...paths, `/batches/${run}`, `/batches/${batch}`, `/jobs/${job}`, '/batches.csv', '/audit.csv']) {
+  const read = async (path: string) => {
     const page = await fetch(base + path, { headers: { Cookie: cookie }, redirect: 'manual' })
     expect([path, page.status]).toEqual([path, 200])
     const text = await page.text()
     expect(text).not.toContain('Something went wrong')
-    if (path === '/overview') expect(text).toContain(`Version <!-- -->${readVersion().version}`)
+    return text
   }
+  const overview = await read('/overview')
+  expect(overview).toContain(`Version <!-- -->${readVersion().version}`)
+  const lists: string[] = [overview]
+  for (const path of ['/batches', '/transfers', '/contractors', '/organisations', '/jobs', '/audit', '/search?q=Ann']) {
+    lists.push(await read(path))
+  }
+  const listed = ['transfers', 'contractors', 'organisations'].map(
+    (kind) => new RegExp(`/${kind}/[0-9a-f-]{36}`).exec(lists.join(''))?.[0] ?? `no ${kind}`,
+  )
+  const own = [`/batches/${run}`, `/batches/${batch}`, `/payouts/${payout}`, `/jobs/${job}`]
+  for (const path of [...listed, ...own, '/batches.csv', '/transfers.csv', '/audit.csv']) await read(path)
 }

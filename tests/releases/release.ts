@@ -9,7 +9,8 @@ const USAGE = `npm version major | minor | patch
 
 npm sets the version in package.json, and this program does the rest of a release before npm commits and tags it: it
 gives the changelog's unreleased part its heading, freezes new migrations in drizzle/released.json, names the version in
-the Dockerfile and the examples, and writes the data of the version into tests/releases. See CONTRIBUTING.md.`
+the Dockerfile, the guide and the examples, and writes the data of the version into tests/releases. If it fails, nothing is
+committed: undo what it has written with git, and run it again. See CONTRIBUTING.md.`
 
 const UNRELEASED = '## [Unreleased]\n'
 
@@ -29,12 +30,21 @@ function nameChanges(version: string, day: string): void {
   replaceIn('CHANGELOG.md', UNRELEASED, `${UNRELEASED}\n## [${version}] - ${day}\n`)
 }
 
+function addedMigrations(): [string, object][] {
+  const frozen = Object.values(readReleased()).flatMap((migrations) => Object.keys(migrations))
+  return Object.entries(readMigrations()).filter(([name]) => !frozen.includes(name))
+}
+
 function freezeMigrations(version: string): void {
-  const released = readReleased()
-  const frozen = Object.values(released).flatMap((migrations) => Object.keys(migrations))
-  const added = Object.entries(readMigrations()).filter(([name]) => !frozen.includes(name))
-  const next = { ...released, [version]: Object.fromEntries(added) }
+  const next = { ...readReleased(), [version]: Object.fromEntries(addedMigrations()) }
   writeFileSync('drizzle/released.json', `${JSON.stringify(next, null, 2)}\n`)
+}
+
+const EXAMPLES = ['node', 'react', 'vite']
+
+/** A patch changes no table: an older patch must run on its database. @throws if it has a new migration */
+function requireMinor(version: string): void {
+  if (!version.endsWith('.0') && addedMigrations().length > 0) throw new Error('a new migration needs a minor version')
 }
 
 await runCommand({
@@ -43,13 +53,15 @@ await runCommand({
   run: async () => {
     const { version } = readVersion()
     if (version in readReleased()) throw new Error(`${version} is released already`)
+    requireMinor(version)
+    // First what takes minutes and may fail.
+    await makeData(`tests/releases/${version}`)
     nameChanges(version, new Date().toISOString().slice(0, 10))
     freezeMigrations(version)
     replaceIn('Dockerfile', /(?<=^ARG VERSION=)\S+$/gm, version)
-    for (const example of ['node', 'react', 'vite']) {
-      replaceIn(`docs/examples/${example}/package.json`, /(?<=confidential-payroll-sdk-)[^"]+(?=\.tgz)/, version)
+    for (const file of ['docs/api.md', ...EXAMPLES.map((name) => `docs/examples/${name}/package.json`)]) {
+      replaceIn(file, /(?<=confidential-payroll-sdk-)\d+\.\d+\.\d+(?=\.tgz)/g, version)
     }
-    await makeData(`tests/releases/${version}`)
     print(`CHANGELOG.md, drizzle/released.json, Dockerfile, docs/examples and tests/releases/${version} are written.`)
   },
 })

@@ -36,6 +36,9 @@ export async function unpackDatabase(version: string, directory: string): Promis
   await database.close()
 }
 
+const EMPTY = `SET session_replication_role = replica;
+  DO $$ BEGIN EXECUTE (SELECT 'TRUNCATE ' || string_agg(format('%I', tablename), ', ') FROM pg_tables WHERE schemaname = 'public'); END $$;`
+
 /** Fills an empty PostgreSQL database with the tables and rows of a release. */
 export async function restoreRows(version: string, url: string): Promise<void> {
   const client = new Client({ connectionString: url })
@@ -44,6 +47,8 @@ export async function restoreRows(version: string, url: string): Promise<void> {
     await client.query(schemaOf(version))
     await client.query(`CREATE TABLE confidential_payroll_migrations
       (id serial PRIMARY KEY, hash text NOT NULL, created_at bigint)`)
+    // The rows of the dump, and none that the migrations have inserted.
+    await client.query(EMPTY)
     await client.query(unpack(readFileSync(`${ROOT}/${version}/rows.sql.zst`)).toString())
   } finally {
     await client.end()
