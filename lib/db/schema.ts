@@ -5,6 +5,7 @@ import * as chores from '#drizzle/schema/chores.ts'
 import * as contractions from '#drizzle/schema/contractions.ts'
 import * as counts from '#drizzle/schema/counts.ts'
 import * as directory from '#drizzle/schema/directory.ts'
+import * as events from '#drizzle/schema/events.ts'
 import * as relay from '#drizzle/schema/relay.ts'
 import * as transfers from '#drizzle/schema/transfers.ts'
 
