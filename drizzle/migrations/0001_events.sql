@@ -11,4 +11,6 @@ CREATE TABLE "events" (
 );
 --> statement-breakpoint
 CREATE INDEX "events_of_organisation" ON "events" USING btree ("organisation","number");--> statement-breakpoint
-CREATE INDEX "events_of_payee" ON "events" USING btree ("payee","number");
+CREATE INDEX "events_of_payee" ON "events" USING btree ("payee","number");--> statement-breakpoint
+-- Events begin with this version: the entries from before have no events for what programs expect, such as new payouts.
+INSERT INTO "chores" ("name", "begun_at", "after") SELECT 'events', now(), coalesce(max("sequence"), 0) FROM "audit_log";

@@ -5,6 +5,7 @@ import { BATCH_OPERATIONS } from './batches.ts'
 import { CALL_OPERATIONS } from './calls.ts'
 import { CONTRACTOR_OPERATIONS } from './contractors.ts'
 import { DEVICE_OPERATIONS } from './device.ts'
+import { EVENT_OPERATIONS } from './events.ts'
 import { FUNDING_OPERATIONS } from './funding.ts'
 import { INVITE_OPERATIONS } from './invites.ts'
 import { JOB_OPERATIONS } from './jobs.ts'
@@ -47,6 +48,7 @@ export const OPERATIONS: readonly Operation[] = [
   ...BATCH_OPERATIONS,
   ...RUN_OPERATIONS,
   ...PAYOUT_OPERATIONS,
+  ...EVENT_OPERATIONS,
   ...ME_OPERATIONS,
   ...FUNDING_OPERATIONS,
   ...JOB_OPERATIONS,

@@ -11,6 +11,7 @@ export const GROUPS = {
   Transfers: 'Sponsoring a confidential transfer (CAP-15): the sender pays no network fee.',
   Contractors: 'The directory of payees. It holds public data only, never a secret.',
   Batches: 'Disbursements, their payouts and their progress.',
+  Events: 'What has happened, for programs: ids and statuses, in order, without an amount or a name.',
   Me: 'The caller and its roles.',
   Funding: 'Test funds, and the vault that backs the confidential balances.',
   Relay: 'Batches that the headless relay pays from its own channel accounts.',

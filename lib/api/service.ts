@@ -32,6 +32,7 @@ const sweptShape = z.object({
   channels: swept('channels of the relays compared with the ledger'),
   challenges: swept('used challenges deleted'),
   counts: swept('counts of old refusals and settled transfers deleted, or subtracted from the costs of organisations'),
+  events: swept('events published'),
   tables: swept('tables of the embedded database analyzed'),
 }) satisfies z.ZodType<ChoreReport>
 
@@ -131,6 +132,7 @@ export const SERVICE_OPERATIONS = inGroup('Service', [
         channels: 3,
         challenges: 14,
         counts: 3,
+        events: 0,
         tables: 0,
       },
     },

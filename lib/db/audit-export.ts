@@ -1,6 +1,7 @@
 import { open } from 'node:fs/promises'
 import { and, asc, gt, inArray, lt, lte, sql } from 'drizzle-orm'
 import { auditLog } from '#drizzle/schema/audit.ts'
+import { events } from '#drizzle/schema/events.ts'
 import { recordAudit } from './audit-log.ts'
 import { firstBeyond } from './audit-sequence.ts'
 import { type Database, transact } from './connection.ts'
@@ -70,12 +71,16 @@ export async function dropAudit(
         .where(isExported)
         .orderBy(asc(auditLog.sequence))
         .limit(DELETED_AT_ONCE)
-      const { length } = await tx
+      const dropped = await tx
         .delete(auditLog)
         .where(inArray(auditLog.sequence, part))
         .returning({ sequence: auditLog.sequence })
+      const { length } = dropped
       await tx.execute(sql`ALTER TABLE ${auditLog} ENABLE TRIGGER audit_log_append_only`)
       if (length === 0) return length
+      // The events of these entries go with them.
+      const sequences = dropped.map(({ sequence }) => sequence)
+      await tx.delete(events).where(inArray(events.entry, sequences))
       await recordAudit(tx, now, {
         organisation: undefined,
         actor: { kind: 'operator', sub: actor },

@@ -19,6 +19,7 @@ export const schema = {
   ...chores,
   ...contractions,
   ...counts,
+  ...events,
 }
 
 /** A database or a transaction of it; verbs take either. */

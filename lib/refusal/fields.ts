@@ -2,6 +2,7 @@
 export const FIELDS = [
   'account',
   'address',
+  'after',
   'amount',
   'amounts',
   'at-ledger',
@@ -33,7 +34,9 @@ export const FIELDS = [
   'token',
   'transaction',
   'tx-hash',
+  'type',
   'types',
+  'wait',
 ] as const
 
 /** The fields that also have a code for an absent value, such as `name-required`. No operation requires the others. */

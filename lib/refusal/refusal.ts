@@ -112,7 +112,10 @@ export const REFUSALS = {
     'run-not-ready': 'the batch cannot be run yet',
     'run-unfinished': 'a run of this batch is not finished',
   },
-  410: { 'package-gone': 'this version of the package is no longer served' },
+  410: {
+    'events-gone': 'the database does not have this event: begin again at `oldest`, or read the records',
+    'package-gone': 'this version of the package is no longer served',
+  },
   413: { 'too-large': 'the body is larger than 256 KiB' },
   415: { 'unsupported-media': 'the body must be application/json' },
   422: {

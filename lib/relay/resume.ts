@@ -5,7 +5,7 @@ import { type Actor, RELAY, recordAudit } from '#lib/db/audit-log.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
 import { suspendPayouts } from '#lib/directory/payouts/suspension.ts'
 import { log } from '#lib/observability/log.ts'
-import { IS_OPEN_LINE, releaseUnsent } from '#lib/transfers/line.ts'
+import { IS_OPEN_LINE, recordRunEnds, releaseUnsent } from '#lib/transfers/line.ts'
 import { lockForStop, readStop, type Stop } from '#lib/transfers/stop.ts'
 import { isInUse, problemDuring } from './channel-state.ts'
 import type { RelayStore } from './relay.ts'
@@ -110,7 +110,9 @@ async function resume(
     .update(relayJobs)
     .set({ status: 'failed', error: RESTORED, code: 'restored', endedAt: now })
     .where(and(inArray(relayJobs.id, runs), eq(relayJobs.status, 'running')))
-    .returning({ id: relayJobs.id, account: relayJobs.userSub, day: relayJobs.quotaDay })
+    .returning({ id: relayJobs.id, account: relayJobs.userSub, day: relayJobs.quotaDay, batch: relayJobs.batch })
+  const ofBatches = ended.flatMap(({ batch }) => batch ?? [])
+  await recordRunEnds(tx, ofBatches, { isPaid: false, now })
   const isOfToken = eq(relayChannels.token, token)
   const addresses = open.map(({ address }) => address)
   // The number that a relay has compared last: what the channel has paid until then is known to the operator alone. A channel whose

@@ -6,6 +6,7 @@ import { purgeUsedChallenges } from '#lib/auth/sep10/claim.ts'
 import { moveWindows } from '#lib/dashboard/windows.ts'
 import { analyzeGrownTables } from '#lib/db/statistics.ts'
 import { sweepRegistrations } from '#lib/directory/contractors/activation.ts'
+import { publishEvents } from '#lib/events/publish.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
 import { endOverdueLines } from '#lib/relay/chores.ts'
 import { compareSequences } from '#lib/relay/sequence.ts'
@@ -32,6 +33,8 @@ const CHORES = {
   challenges: async ({ database, now }) => await purgeUsedChallenges(await database(), now()),
   counts: async ({ database, now }) =>
     (await purgeRefusals(await database(), now())) + (await moveWindows(await database(), now())),
+  /** Publishes what committed while no process was looking, as on serverless hosts. */
+  events: async ({ database }) => await publishEvents(await database()),
   tables: async ({ database }) => (await analyzeGrownTables(await database())).length,
   archive: async ({ archive }) => (archive ? await ingest(archive, { maxMs: ROUND_MS }) : 0),
 } satisfies Record<string, (service: Service) => Promise<number>>
@@ -55,7 +58,7 @@ export const SHARED: ReadonlySet<Chore> = new Set([
 ])
 
 /** Chores whose rounds are limited, and that resolve to 0 once nothing is left to do. */
-const REPEATABLE: ReadonlySet<Chore> = new Set(['envelopes', 'challenges', 'counts'])
+const REPEATABLE: ReadonlySet<Chore> = new Set(['envelopes', 'challenges', 'counts', 'events'])
 
 /** A round looks up some of the waiting contractors, and the next round continues after them. */
 async function sweepContractors(service: Service): Promise<number> {

@@ -5,6 +5,7 @@ import { type Environment, environment, isConfigurationError, isDevelopment, isS
 import { embedsLedger } from '#lib/config/listen-host.ts'
 import { readVersion } from '#lib/config/version.ts'
 import { openStore, type Store, type StoreLocation } from '#lib/db/connection.ts'
+import { startPublishing } from '#lib/events/publishing.ts'
 import { openGranting } from '#lib/faucet/deposit.ts'
 import { openVault } from '#lib/faucet/vault.ts'
 import { watchClients } from '#lib/http/client-address.ts'
@@ -128,7 +129,7 @@ export async function startService(
     const batch = settings.batch && { ...settings.batch, relayKey: await keyIdOf(settings.batch.key) }
     const parts = { archive, tracker, sponsor, faucet, vault, batch }
     const service = { settings, network, database: store.database, confidentialAccounts, ...parts, now, close }
-    if (choresEveryMs > 0) closers.push(startMaintenance(service, choresEveryMs))
+    if (choresEveryMs > 0) closers.push(startMaintenance(service, choresEveryMs), startPublishing(store.database))
     if (embedded.isAlone && settings.relay && batch) {
       // The relay prepares its channels while it runs. If its port is taken, it runs without its two pages.
       closers.push((await startRelay(service, { prepares: true, mayBeMute: true })).close)

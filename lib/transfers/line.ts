@@ -1,6 +1,8 @@
 import { and, eq, inArray, isNotNull, isNull, notInArray, type SQL, sql } from 'drizzle-orm'
+import { batches } from '#drizzle/schema/directory.ts'
 import { type LineOutcome, relayChannels, relayJobs, relayLines } from '#drizzle/schema/relay.ts'
 import { envelopes, type Transfer, transfers } from '#drizzle/schema/transfers.ts'
+import { RELAY, recordAudit } from '#lib/db/audit-log.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { describeLineError, type LineErrorCode } from './line-error.ts'
 import { type RunClaim, releaseCounts } from './quota.ts'
@@ -129,12 +131,29 @@ export async function closeJob(tx: Database, job: string, now: Date): Promise<Cl
   if (await findFirst(IS_OPEN_LINE)) return undefined
   const unpaid = await findFirst(notInArray(relayLines.outcome, ['paid', 'canceled']))
   const error = unpaid && `transfer ${unpaid.position}: ${describeLineError(unpaid.error ?? '')}`
-  const [closed] = await tx
+  const [ended] = await tx
     .update(relayJobs)
     .set(error ? { status: 'failed', endedAt: now, error, code: unpaid.error } : { status: 'completed', endedAt: now })
     .where(and(eq(relayJobs.id, job), eq(relayJobs.status, 'running')))
-    .returning({ id: relayJobs.id, account: relayJobs.userSub, day: relayJobs.quotaDay })
+    .returning({ id: relayJobs.id, account: relayJobs.userSub, day: relayJobs.quotaDay, batch: relayJobs.batch })
+  if (!ended) return undefined
+  const { batch, ...closed } = ended
+  if (batch !== null) await recordRunEnds(tx, [batch], { isPaid: error === undefined, now })
   return closed
+}
+
+/** One entry of the audit log for each run that has ended, by its batch. */
+export async function recordRunEnds(
+  tx: Database,
+  ofBatches: readonly string[],
+  { isPaid, now }: { isPaid: boolean; now: Date },
+): Promise<void> {
+  const rows = await tx
+    .select({ subject: batches.id, organisation: batches.organisation })
+    .from(batches)
+    .where(inArray(batches.id, [...ofBatches]))
+  const action = isPaid ? 'batch.run-completed' : 'batch.run-failed'
+  await recordAudit(tx, now, ...rows.map((row) => ({ ...row, actor: RELAY, action }) as const))
 }
 
 /** Returns the lines that were never submitted to the days whose quota their runs have used for all; none of a job without `day`. */

@@ -123,6 +123,10 @@ const SENTENCES: Record<AuditAction, [subject: string, sentence: string, detail?
   'batch.started': [of.batch, 'Batch “March” was started by Acme'],
   'batch.completed': [of.batch, 'Batch “March” was completed', {}, SERVICE],
   'batch.failed': [of.batch, 'Batch “March” failed', {}, SERVICE],
+  'batch.run-completed': [of.batch, 'The run of batch “March” was completed', {}, SERVICE],
+  'batch.run-failed': [of.batch, 'The run of batch “March” failed', {}, SERVICE],
+  'payout.created': [of.payout, 'The payout to Ada Lovelace in batch “March” was added by Acme'],
+  'payout.readied': [of.payout, 'The payout to Ada Lovelace in batch “March” is ready to be paid, locked by Acme'],
   'payout.claimed': [
     of.payout,
     'The transfer to Ada Lovelace was recorded for the payout to Ada Lovelace in batch “March”',

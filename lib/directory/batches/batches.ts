@@ -132,11 +132,13 @@ export async function lockBatch({ db, employer, now }: EmployerContext, id: stri
       if (batch.status !== 'ready') throw new Refusal('batch-locked', `batch is ${batch.status}`)
       return presentBatch(batch)
     }
-    await tx
+    const readied = await tx
       .update(payouts)
       .set({ status: 'ready' })
       .where(and(eq(payouts.batch, id), eq(payouts.status, 'draft')))
-    await recordAudit(tx, now, { ...employer, action: 'batch.locked', subject: id })
+      .returning({ id: payouts.id })
+    const entries = readied.map((payout) => ({ ...employer, action: 'payout.readied' as const, subject: payout.id }))
+    await recordAudit(tx, now, { ...employer, action: 'batch.locked', subject: id }, ...entries)
     if (locked.settledCount === 0) return presentBatch(locked)
     // After a restore, a release has settled payouts of the draft: the batch has started, and may be completed.
     await countPayouts(

@@ -91,7 +91,10 @@ export async function instructBatch(
     )
     await countPayouts(tx, [batch], { payouts: inserted.length }, { actor, now })
     const detail = { payouts: inserted.length }
-    await recordAudit(tx, now, { organisation, actor, action: 'batch.instructed', subject: id, detail })
+    const created = inserted.map((payout) => {
+      return { organisation, actor, action: 'payout.created' as const, subject: payout.id }
+    })
+    await recordAudit(tx, now, { organisation, actor, action: 'batch.instructed', subject: id, detail }, ...created)
     return { payouts: inserted.map(presentPayout), errors: errorsOf(results, inserted) }
   })
 }

@@ -32,7 +32,8 @@ export const payoutsShape = z.object({ payouts: z.array(payoutShape) })
 /** PostgreSQL and ISO 8601 both write these years with four digits. */
 const YEARS = { first: 1, last: 9999 }
 
-const moment = z
+/** A time in a query: an ISO 8601 date or date-time. */
+export const moment = z
   .union([z.iso.date(), z.iso.datetime({ offset: true }), z.iso.datetime({ offset: true, precision: -1 })], {
     error: 'must be an ISO 8601 date or date-time',
   })

@@ -1,0 +1,229 @@
+import { randomBytes } from 'node:crypto'
+import { and, asc, eq, gt, inArray, isNotNull, lt, max, notExists, sql } from 'drizzle-orm'
+import { alias } from 'drizzle-orm/pg-core'
+import { auditLog } from '#drizzle/schema/audit.ts'
+import type { AuditAction } from '#drizzle/schema/audit-actions.ts'
+import { chores } from '#drizzle/schema/chores.ts'
+import { contractors, payouts } from '#drizzle/schema/directory.ts'
+import { type EventData, events } from '#drizzle/schema/events.ts'
+import { envelopes } from '#drizzle/schema/transfers.ts'
+import { type Database, transact } from '#lib/db/connection.ts'
+import { partsOf } from '#lib/db/parts.ts'
+import { perProcess } from '#lib/observability/per-process.ts'
+import { type EventType, TYPE_OF_ACTION } from './event.ts'
+
+/** The advisory lock of the publisher: one transaction at a time numbers events. */
+const LOCK = 7_220_130_419_663_202n
+
+/** How many entries a round publishes. */
+const ROUND = 1_000
+
+/** The row of `chores` whose `after` is the sequence up to which every entry has been published. */
+const STATE = 'events'
+
+const ACTIONS = Object.keys(TYPE_OF_ACTION) as AuditAction[]
+
+/**
+ * A sequence of the log, and the transactions that were in progress when it was its last one. Once they have ended, no entry with
+ * a lower sequence can appear any more. Never stored: transaction ids begin anew in a database that is restored from a dump.
+ */
+interface Horizon {
+  sequence: number
+  /** the first transaction id that was not in use yet */
+  end: bigint
+  at: number
+}
+
+/**
+ * A statement takes its sequence an instant before its transaction has an id. Longer than the limit of every statement of the
+ * service (pool.ts), so that such a transaction has ended, too.
+ */
+const SETTLED_MS = 30_000
+
+const horizons = perProcess('event horizons', () => new WeakMap<Database, Horizon>())
+
+/**
+ * Numbers the committed entries of the audit log that are not yet events, at most 1,000, in the order of the log. An entry whose
+ * transaction commits later than those after it is published then. Resolves to the number of new events; 0 if another publisher
+ * is at it.
+ */
+export async function publishEvents(db: Database, now = Date.now()): Promise<number> {
+  return await transact(db, async (tx) => {
+    const [lock] = await tx
+      .select({ isOurs: sql<boolean>`pg_try_advisory_xact_lock(${LOCK})` })
+      .from(sql`(select 1) as one`)
+    if (!lock?.isOurs) return 0
+    const [state] = await tx.select({ through: chores.after }).from(chores).where(eq(chores.name, STATE))
+    const through = state?.through ?? 0
+    const settled = await moveHorizon(tx, db, now)
+    const entries = await readUnpublished(tx, through)
+    const published = await insertEvents(tx, entries)
+    if (entries.length < ROUND && settled !== undefined && settled > through) {
+      const after = { begunAt: sql`clock_timestamp()`, after: settled }
+      await tx
+        .insert(chores)
+        .values({ name: STATE, ...after })
+        .onConflictDoUpdate({ target: chores.name, set: after })
+    }
+    return published
+  })
+}
+
+/** The sequence below which no entry can appear any more; undefined if this process does not know one. */
+async function moveHorizon(tx: Database, db: Database, now: number): Promise<number | undefined> {
+  const [snapshot] = await tx
+    .select({
+      oldest: sql`pg_snapshot_xmin(pg_current_snapshot())::text`.mapWith(BigInt),
+      end: sql`pg_snapshot_xmax(pg_current_snapshot())::text`.mapWith(BigInt),
+      sequence: sql`coalesce((select max(${auditLog.sequence}) from ${auditLog}), 0)`.mapWith(Number),
+    })
+    .from(sql`(select 1) as one`)
+  const horizon = horizons.get(db)
+  if (!snapshot) return undefined
+  const isSettled = horizon && snapshot.oldest >= horizon.end && now - horizon.at >= SETTLED_MS
+  if (!horizon || isSettled) horizons.set(db, { sequence: snapshot.sequence, end: snapshot.end, at: now })
+  return isSettled ? horizon.sequence : undefined
+}
+
+interface Entry {
+  sequence: number
+  organisation: string | null
+  action: AuditAction
+  subject: string
+  payout: string | null
+  at: Date
+}
+
+async function readUnpublished(tx: Database, through: number): Promise<Entry[]> {
+  const isPublished = tx.select({ entry: events.entry }).from(events).where(eq(events.entry, auditLog.sequence))
+  const first = alias(envelopes, 'first')
+  const own = alias(envelopes, 'own')
+  // A transfer may have several envelopes, and each has an entry: the payout is pending from the first one on.
+  const isRepeated = tx
+    .select({ hash: own.innerHash })
+    .from(own)
+    .innerJoin(first, and(eq(first.transfer, own.transfer), lt(first.recordedAt, own.recordedAt)))
+    .where(and(eq(auditLog.action, 'transfer.sponsored'), eq(own.innerHash, auditLog.subjectId)))
+  return await tx
+    .select({
+      sequence: auditLog.sequence,
+      organisation: auditLog.organisation,
+      action: auditLog.action,
+      subject: auditLog.subjectId,
+      payout: sql<string | null>`${auditLog.detail} ->> 'payout'`,
+      at: auditLog.at,
+    })
+    .from(auditLog)
+    .where(
+      and(
+        gt(auditLog.sequence, through),
+        inArray(auditLog.action, ACTIONS),
+        isNotNull(auditLog.organisation),
+        notExists(isPublished),
+        notExists(isRepeated),
+      ),
+    )
+    .orderBy(asc(auditLog.sequence))
+    .limit(ROUND)
+}
+
+/** An entry with its type and the id of the record that it is about. */
+interface Typed extends Entry {
+  type: EventType
+  record: string
+}
+
+function typedOf(entry: Entry): Typed[] {
+  const type = TYPE_OF_ACTION[entry.action]
+  const record = entry.action === 'transfer.sponsored' ? entry.payout : entry.subject
+  return type && record !== null ? [{ ...entry, type, record }] : []
+}
+
+async function insertEvents(tx: Database, entries: readonly Entry[]): Promise<number> {
+  const typed = entries.flatMap(typedOf)
+  if (typed.length === 0) return 0
+  const dataOf = await readData(tx, typed)
+  const [last] = await tx.select({ number: max(events.number) }).from(events)
+  let number = last?.number ?? 0
+  const rows = typed.map((entry) => {
+    number += 1
+    const { payee, ...data } = dataOf(entry)
+    return {
+      number,
+      token: randomBytes(8).toString('hex'),
+      entry: entry.sequence,
+      organisation: entry.organisation ?? '',
+      payee: payee ?? null,
+      type: entry.type,
+      data,
+      createdAt: entry.at,
+    }
+  })
+  for (const part of partsOf(rows)) await tx.insert(events).values(part)
+  return rows.length
+}
+
+/** The statuses that types imply: the record may have moved on before its event is published. */
+const STATUS_OF: Partial<Record<EventType, string>> = {
+  'contractor.ready': 'ready',
+  'batch.created': 'draft',
+  'batch.ready': 'ready',
+  'batch.started': 'started',
+  'batch.completed': 'completed',
+  'batch.failed': 'failed',
+  'payout.created': 'draft',
+  'payout.ready': 'ready',
+  'payout.pending': 'pending',
+  'payout.paid': 'paid',
+  'payout.failed': 'failed',
+  'payout.canceled': 'canceled',
+  'run.started': 'running',
+  'run.completed': 'completed',
+  'run.failed': 'failed',
+}
+
+type Described = EventData & { payee?: string }
+
+/** What each type says: this list, and nothing of the entry but the id of its record. */
+async function readData(tx: Database, typed: readonly Typed[]): Promise<(entry: Typed) => Described> {
+  const idsOf = (...kinds: string[]) => [
+    ...new Set(typed.filter(({ type }) => kinds.includes(kindOf(type))).map(({ record }) => record)),
+  ]
+  const paid = await byId(idsOf('payout'), (ids) =>
+    tx
+      .select({ id: payouts.id, batch: payouts.batch, contractor: payouts.contractor, txHash: payouts.txHash })
+      .from(payouts)
+      .where(inArray(payouts.id, ids)),
+  )
+  const people = await byId(idsOf('contractor', 'invite'), (ids) =>
+    tx.select({ id: contractors.id, status: contractors.status }).from(contractors).where(inArray(contractors.id, ids)),
+  )
+  return ({ type, record }) => {
+    const kind = kindOf(type)
+    const status = STATUS_OF[type]
+    if (kind === 'payout') {
+      const payout = paid.get(record)
+      return {
+        payoutId: record,
+        ...(payout && { batchId: payout.batch, contractorId: payout.contractor, payee: payout.contractor }),
+        ...(status !== undefined && { status }),
+        ...(type === 'payout.paid' && payout?.txHash && { txHash: payout.txHash }),
+      }
+    }
+    if (kind === 'contractor' || kind === 'invite') {
+      const current = type === 'contractor.deleted' ? undefined : (status ?? people.get(record)?.status)
+      return { contractorId: record, ...(current !== undefined && { status: current }) }
+    }
+    return { batchId: record, ...(status !== undefined && { status }) }
+  }
+}
+
+const kindOf = (type: EventType): string => type.slice(0, type.indexOf('.'))
+
+async function byId<Row extends { id: string }>(
+  ids: string[],
+  read: (ids: string[]) => Promise<Row[]>,
+): Promise<Map<string, Row>> {
+  const rows = ids.length === 0 ? [] : await read(ids)
+  return new Map(rows.map((row) => [row.id, row]))
+}

@@ -1,0 +1,46 @@
+import { max } from 'drizzle-orm'
+import { auditLog } from '#drizzle/schema/audit.ts'
+import type { Database } from '#lib/db/connection.ts'
+import { describeFailure, log } from '#lib/observability/log.ts'
+import { publishEvents } from './publish.ts'
+
+/** How often a process looks for new entries of the log (ms): their events follow within this time. */
+const EVERY_MS = 1_000
+
+/** Every how many rounds it publishes without a new entry: for those that committed late. */
+const IDLE_ROUNDS = 10
+
+/**
+ * Publishes events until the returned function is called. While the log has no new entry, a round is one query.
+ */
+export function startPublishing(database: () => Promise<Database>): () => Promise<void> {
+  let seen: number | undefined
+  let idle = 0
+  let running: Promise<void> | undefined
+  const round = async () => {
+    try {
+      const db = await database()
+      const [last] = await db.select({ sequence: max(auditLog.sequence) }).from(auditLog)
+      const sequence = last?.sequence ?? 0
+      idle = sequence === seen ? idle + 1 : 0
+      if (idle % IDLE_ROUNDS !== 0) return
+      while ((await publishEvents(db)) > 0);
+      seen = sequence
+    } catch (error) {
+      // An unreachable database is in the log of everything else.
+      if (!isUnavailable(error)) log('error', 'events', { failure: describeFailure(error) })
+    }
+  }
+  const timer = setInterval(() => {
+    running ??= round().finally(() => {
+      running = undefined
+    })
+  }, EVERY_MS)
+  timer.unref()
+  return async () => {
+    clearInterval(timer)
+    await running
+  }
+}
+
+const isUnavailable = (error: unknown) => error instanceof Error && 'code' in error && error.code === 'unavailable'

@@ -1,0 +1,127 @@
+import { randomUUID } from 'node:crypto'
+import { asc, eq } from 'drizzle-orm'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { auditLog } from '#drizzle/schema/audit.ts'
+import type { AuditAction } from '#drizzle/schema/audit-actions.ts'
+import { contractors, payouts } from '#drizzle/schema/directory.ts'
+import { events } from '#drizzle/schema/events.ts'
+import { dropAudit } from '#lib/db/audit-export.ts'
+import { type AuditEntry, recordAudit } from '#lib/db/audit-log.ts'
+import { EVENT_TYPES, eventShape, presentEvent, TYPE_OF_ACTION } from '#lib/events/event.ts'
+import { publishEvents } from '#lib/events/publish.ts'
+import { type Employer, employerNamed } from '../support/fixtures.ts'
+import { openTestService, type TestService } from '../support/test-service.ts'
+
+let service: TestService
+let ada: Employer
+beforeAll(async () => {
+  service = await openTestService()
+  ada = await employerNamed(service, 'ada')
+})
+afterAll(() => service.close())
+
+const entry = (action: AuditAction, subject: string, detail: AuditEntry['detail'] = {}): AuditEntry => ({
+  organisation: ada.organisation,
+  actor: { kind: 'idp', sub: 'SECRET-ACTOR@example.com' },
+  action,
+  subject,
+  detail,
+})
+
+async function publishAll(): Promise<void> {
+  while ((await publishEvents(service.db)) > 0);
+}
+
+async function eventsOf(records: readonly string[]) {
+  const rows = await service.db.select().from(events).orderBy(asc(events.number))
+  return rows.map(presentEvent).filter(({ data }) => Object.values(data).some((value) => records.includes(value)))
+}
+
+/** Texts that must never leave the database in an event. */
+const SECRETS = {
+  name: 'SECRET NAME',
+  email: 'secret@mail.example',
+  rateAmount: '4250.5',
+  address: 'GDSECRETADDRESS',
+  encryptedAmount: 'SECRET CIPHERTEXT',
+}
+
+test('tells of every type ids, statuses and hashes only', async () => {
+  const { name, email, rateAmount } = SECRETS
+  const payee = await ada.engage(name)
+  await service.db
+    .update(contractors)
+    .set({ email, emailFolded: email, rateAmount, rateCurrency: 'USDC' })
+    .where(eq(contractors.id, payee.id))
+  const { id: batch, payouts: made } = await ada.prepare([payee])
+  const payout = made[0]?.id ?? ''
+  const txHash = 'ab'.repeat(32)
+  await service.db
+    .update(payouts)
+    .set({ encryptedAmount: SECRETS.encryptedAmount, status: 'paid', txHash, paidAt: new Date() })
+    .where(eq(payouts.id, payout))
+  await publishAll()
+  const before = (await eventsOf([payee.id, batch, payout])).length
+  const detail = { reason: 'SECRET REASON', note: 'SECRET NOTE', fields: ['SECRET FIELD'], payout }
+  const subjectOf = (type: string) =>
+    type.startsWith('payout') ? payout : /^(contractor|invite)/.test(type) ? payee.id : batch
+  const written = Object.entries(TYPE_OF_ACTION).map(([action, type]) => {
+    return entry(action as AuditAction, action === 'transfer.sponsored' ? 'ef'.repeat(32) : subjectOf(type), detail)
+  })
+  await recordAudit(service.db, new Date(), ...written)
+  await publishAll()
+  const told = (await eventsOf([payee.id, batch, payout])).slice(before)
+  expect(told.map(({ type }) => type)).toEqual(Object.values(TYPE_OF_ACTION))
+  expect(new Set(told.map(({ type }) => type))).toEqual(new Set(EVENT_TYPES))
+  for (const event of told) {
+    expect(eventShape.strict().parse(event)).toEqual(event)
+    const values = Object.values(event.data)
+    const isAllowed = (value: string) =>
+      [payee.id, batch, payout, txHash].includes(value) ||
+      /^(draft|ready|started|completed|failed|running|pending|paid|canceled)$/.test(value)
+    expect(values.filter((value) => !isAllowed(value))).toEqual([])
+    const text = JSON.stringify(event)
+    for (const secret of ['SECRET', ...Object.values(SECRETS), payee.address]) expect(text).not.toContain(secret)
+  }
+  expect(told.find(({ type }) => type === 'payout.paid')?.data).toEqual({
+    ...{ payoutId: payout, batchId: batch, contractorId: payee.id },
+    ...{ status: 'paid', txHash },
+  })
+})
+
+test('publishes nothing of an entry without an organisation, and of an action that is no event', async () => {
+  const subject = randomUUID()
+  await recordAudit(
+    service.db,
+    new Date(),
+    { ...entry('batch.created', subject), organisation: undefined },
+    entry('batch.sealed', subject),
+    entry('transfer.sponsored', subject),
+  )
+  await publishAll()
+  expect(await eventsOf([subject])).toEqual([])
+})
+
+test('publishes each entry once, with consecutive numbers, however many publishers there are', async () => {
+  const subjects = Array.from({ length: 2_500 }, () => randomUUID())
+  await recordAudit(service.db, new Date(), ...subjects.map((subject) => entry('batch.created', subject)))
+  await Promise.all(Array.from({ length: 8 }, () => publishAll()))
+  await publishAll()
+  const rows = await service.db.select().from(events).orderBy(asc(events.number))
+  expect(rows.map(({ number }) => number)).toEqual(rows.map((_, index) => index + 1))
+  expect((await eventsOf(subjects)).map(({ data }) => data.batchId)).toEqual(subjects)
+})
+
+test('forgets the events of a month that is deleted from the log', async () => {
+  const subject = randomUUID()
+  await recordAudit(service.db, new Date('2020-01-05'), entry('batch.created', subject))
+  await publishAll()
+  expect(await eventsOf([subject])).toHaveLength(1)
+  const isIt = eq(auditLog.subjectId, subject)
+  const [last] = await service.db.select({ sequence: auditLog.sequence }).from(auditLog).where(isIt)
+  const before = new Date('2020-02-01')
+  await dropAudit(service.db, { before, last: last?.sequence ?? 0, actor: 'command line', now: new Date() })
+  expect(await eventsOf([subject])).toEqual([])
+  await publishAll()
+  expect(await eventsOf([subject])).toEqual([])
+})
