@@ -473,6 +473,13 @@ test('manages batches and payouts', async () => {
   expect(await statusOf('GET', `/batches/${id}?limit=1`, as(eve))).toBe(200)
   expect(await statusOf('GET', '/batches?limit=0', as(eve))).toBe(400)
   expect(await statusOf('GET', `/batches/${id}?limit=0`, as(eve))).toBe(400)
+  expect(await statusOf('GET', '/events', as(eve))).toBe(200)
+  const begin = { after: 'nonsense', from: 'x', type: 'payout.lost', limit: '0', wait: '26' }
+  for (const [name, value] of Object.entries(begin)) {
+    const isKnown = name !== 'after'
+    expect([name, await statusOf('GET', `/events?${name}=${value}`, as(eve))]).toEqual([name, isKnown ? 400 : 410])
+  }
+  expect(await statusOf('GET', `/events?after=${'9'.repeat(101)}`, as(eve))).toBe(400)
   const payout = (instructed.body.payouts as { id: string }[])[0]?.id
   expect(await statusOf('DELETE', `/payouts/${payout}`, as(walt))).toBe(404)
   expect(await statusOf('DELETE', `/payouts/${payout}`, as(eve))).toBe(200)

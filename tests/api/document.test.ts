@@ -45,6 +45,7 @@ test('marks operations and fields beyond the specification', () => {
     'get /archive/v1/tokens/{contract}/registry',
     'get /auth/sep10',
     'get /cron/sweep',
+    'get /events',
     'get /metrics',
     'get /openapi.json',
     'get /ready',

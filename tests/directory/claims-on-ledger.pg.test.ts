@@ -317,7 +317,9 @@ test('audits every step of a payout', async () => {
   expect(entries.filter(({ subjectId }) => subjects.includes(subjectId)).map(({ action }) => action)).toEqual([
     'batch.created',
     'batch.instructed',
+    'payout.created',
     'batch.locked',
+    'payout.readied',
     'batch.started',
     'transfer.sponsored',
     'payout.paid',

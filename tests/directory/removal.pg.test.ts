@@ -63,7 +63,11 @@ describe('DELETE /payouts/{id}', () => {
     expect(after.payouts).toMatchObject([{ id: payout, status: 'canceled' }])
     expect(after.payouts[0]).not.toHaveProperty('error')
     const entries = await service.db.select().from(auditLog).where(eq(auditLog.subjectId, payout))
-    expect(entries.map(({ action }) => action)).toEqual(['payout.canceled'])
+    expect(entries.map(({ action }) => action)).toEqual([
+      'payout.created',
+      ...(status === 'draft' ? [] : ['payout.readied']),
+      'payout.canceled',
+    ])
   })
 
   test('cancels a pending payout whose outcome can no longer be determined', async () => {
