@@ -36,7 +36,7 @@ async function readThrough(): Promise<number> {
   return state?.after ?? -1
 }
 
-test('publishes an entry that commits after later ones, whatever its number in the log', async () => {
+test('publishes an entry that commits after entries with later numbers', async () => {
   const [early, late] = [randomUUID(), randomUUID()]
   const written = Promise.withResolvers<void>()
   const commit = Promise.withResolvers<void>()
