@@ -1,6 +1,7 @@
 import { sql } from 'drizzle-orm'
 import {
   type AnyPgColumn,
+  boolean,
   check,
   foreignKey,
   index,
@@ -39,6 +40,8 @@ export const organisations = pgTable(
     /** the number of its batches, and of its contractors that are not removed; triggers count them (functions.sql) */
     batchCount: integer('batch_count').notNull().default(0),
     contractorCount: integer('contractor_count').notNull().default(0),
+    /** whether its contractors get a mail when they are paid */
+    notifyPayees: boolean('notify_payees').notNull().default(false),
     /** when its employer did the first thing that only an employer does */
     createdAt: instant('created_at').notNull().defaultNow(),
   },

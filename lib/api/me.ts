@@ -6,7 +6,7 @@ import {
   separateIdentities,
   verifyOtherSession,
 } from '#lib/directory/joined-identities.ts'
-import { describeMe, meChanges, meShape, nameOrganisation } from '#lib/directory/me.ts'
+import { changeOrganisation, describeMe, meChanges, meShape } from '#lib/directory/me.ts'
 import { admitUser, provenAccounts } from '#lib/directory/users.ts'
 import type { Service } from '#lib/server/services.ts'
 import { readQuotaDay, readUsage } from '#lib/transfers/quota.ts'
@@ -54,11 +54,12 @@ export const ME_OPERATIONS = inGroup('Me', [
     route: 'PATCH /me',
     caller: 'user',
     extension: true,
-    summary: 'Rename your organisation, or create one',
-    body: { schema: meChanges, example: { orgName: ME_EXAMPLE.employer.orgName } },
+    summary: 'Change your organisation, or create one',
+    body: { schema: meChanges, example: { orgName: ME_EXAMPLE.employer.orgName, notifyPayees: true } },
+    refusals: ['org-name-required'],
     response: { description: 'The caller', schema: callerShape, example: ME_EXAMPLE },
     handle: async (context) => {
-      return await present({ ...context, user: await nameOrganisation(context, context.body.orgName) })
+      return await present({ ...context, user: await changeOrganisation(context, context.body) })
     },
   }),
   operation({

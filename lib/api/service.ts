@@ -33,6 +33,7 @@ const sweptShape = z.object({
   challenges: swept('used challenges deleted'),
   counts: swept('counts of old refusals and settled transfers deleted, or subtracted from the costs of organisations'),
   events: swept('events published'),
+  mails: swept('mails sent to contractors who were paid'),
   tables: swept('tables of the embedded database analyzed'),
 }) satisfies z.ZodType<ChoreReport>
 
@@ -133,6 +134,7 @@ export const SERVICE_OPERATIONS = inGroup('Service', [
         challenges: 14,
         counts: 3,
         events: 0,
+        mails: 0,
         tables: 0,
       },
     },

@@ -6,6 +6,7 @@ import * as contractions from '#drizzle/schema/contractions.ts'
 import * as counts from '#drizzle/schema/counts.ts'
 import * as directory from '#drizzle/schema/directory.ts'
 import * as events from '#drizzle/schema/events.ts'
+import * as mails from '#drizzle/schema/mails.ts'
 import * as relay from '#drizzle/schema/relay.ts'
 import * as transfers from '#drizzle/schema/transfers.ts'
 
@@ -20,6 +21,7 @@ export const schema = {
   ...contractions,
   ...counts,
   ...events,
+  ...mails,
 }
 
 /** A database or a transaction of it; verbs take either. */

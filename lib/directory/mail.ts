@@ -13,6 +13,8 @@ export interface Message {
   subject: string
   text: string
   html: string
+  /** the address that stops such mails with one POST (RFC 8058) */
+  unsubscribe?: string
 }
 
 const TIMEOUT_MS = 10_000
@@ -21,7 +23,7 @@ const TIMEOUT_MS = 10_000
  * @throws Refusal `mail-unavailable` if the server cannot be reached or wants the message later; `mail-refused` if it refuses the
  *   recipient or the message for good
  */
-export async function sendMail(settings: MailSettings, message: Message): Promise<void> {
+export async function sendMail(settings: MailSettings, { unsubscribe, ...message }: Message): Promise<void> {
   const transport = createTransport({
     url: settings.url,
     connectionTimeout: TIMEOUT_MS,
@@ -33,7 +35,13 @@ export async function sendMail(settings: MailSettings, message: Message): Promis
   })
   try {
     // The recipient is an object, so nothing in the address can become a list of recipients or a header.
-    await transport.sendMail({ ...message, from: settings.from, to: { name: '', address: message.to } })
+    await transport.sendMail({
+      ...message,
+      ...{ from: settings.from, to: { name: '', address: message.to } },
+      ...(unsubscribe !== undefined && {
+        headers: { 'List-Unsubscribe': `<${unsubscribe}>`, 'List-Unsubscribe-Post': 'List-Unsubscribe=One-Click' },
+      }),
+    })
   } catch (error) {
     const cause = new Error(reasonOf(error))
     if (isPermanent(error)) throw new Refusal('mail-refused', undefined, { cause })

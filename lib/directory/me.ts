@@ -11,7 +11,18 @@ import { defaultName, ensureOrganisation, isEmpty } from './organisations.ts'
 import { actorOf, admitUser, firstOf, founderOf, isEmployer, lockUser, type User } from './users.ts'
 
 /** The body of PATCH /me. */
-export const meChanges = z.object({ orgName: plainText(200) })
+export const meChanges = z
+  .object({
+    orgName: plainText(200).optional(),
+    notifyPayees: z.boolean().optional().meta({
+      description: 'whether contractors get a mail when they are paid; off by default. A mail names you, and no amount',
+      'x-extension': true,
+    }),
+  })
+  .superRefine(({ orgName, notifyPayees }, context) => {
+    if (orgName !== undefined || notifyPayees !== undefined) return
+    context.addIssue({ code: 'custom', path: ['orgName'], message: 'required', params: { problem: 'required' } })
+  })
 
 export const meShape = z.object({
   sub: z.string(),
@@ -22,7 +33,16 @@ export const meShape = z.object({
   }),
   roles: z.array(z.enum(['employer', 'contractor'])),
   needsOnboarding: z.boolean().meta({ description: 'whether the user has a step left before it can be paid' }),
-  employer: z.object({ orgId: z.string(), orgName: z.string() }).optional(),
+  employer: z
+    .object({
+      orgId: z.string(),
+      orgName: z.string(),
+      notifyPayees: z
+        .boolean()
+        .optional()
+        .meta({ description: 'true if its contractors get a mail when they are paid', 'x-extension': true }),
+    })
+    .optional(),
   contractor: z.object({ id: z.string(), name: z.string(), status: z.enum(CONTRACTOR_STATUSES) }).optional(),
   invite: z
     .object({ company: z.string(), role: z.literal('contractor'), token: z.string() })
@@ -39,7 +59,11 @@ export async function describeMe(context: UserContext): Promise<Me> {
   const invite = user.isInvited ? await findPendingInvite(context, user) : undefined
   const hasRecords = invite && organisation && (await db.$count(organisations, isEmpty(orgId))) === 0
   const isWaiting = record?.status === 'invited' || record?.status === 'onboarding'
-  const employer = isEmployer(user) && { orgId, orgName: organisation?.name ?? defaultName(firstOf(user)) }
+  const employer = isEmployer(user) && {
+    orgId,
+    orgName: organisation?.name ?? defaultName(firstOf(user)),
+    ...(organisation?.notifyPayees && { notifyPayees: true }),
+  }
   return {
     sub: identity.sub,
     kind: identity.kind,
@@ -54,15 +78,17 @@ export async function describeMe(context: UserContext): Promise<Me> {
   }
 }
 
-/** Renames the user's organisation, or founds one with that name. */
-export async function nameOrganisation(context: UserContext, name: string): Promise<User> {
+/** Changes the user's organisation, or founds one. */
+export async function changeOrganisation(context: UserContext, changes: z.output<typeof meChanges>): Promise<User> {
+  const { orgName: name, notifyPayees } = changes
   const { db, user, now } = context
   const { identity, organisationId } = user
   const actor = actorOf(identity)
   await transactFor(db, organisationId, async (tx) => {
     const founder = founderOf(await lockUser(tx, user, now))
     const { id, name: present } = await ensureOrganisation(tx, founder, now, name)
-    if (present === name) return
+    if (notifyPayees !== undefined) await tx.update(organisations).set({ notifyPayees }).where(eq(organisations.id, id))
+    if (name === undefined || present === name) return
     await tx.update(organisations).set({ name }).where(eq(organisations.id, id))
     await recordAudit(tx, now, { organisation: id, actor, action: 'organisation.named', subject: id })
   })

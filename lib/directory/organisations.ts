@@ -11,6 +11,7 @@ export type IdentityName = Pick<Identity, 'kind' | 'sub'>
 export interface Organisation {
   id: string
   name: string
+  notifyPayees: boolean
 }
 
 /** The name of an organisation until its employer sets one: a sub of the person, shortened in the middle if it is long. */
@@ -39,7 +40,7 @@ export async function ensureOrganisation(
   now: Date,
   name = defaultName(first),
 ): Promise<Organisation> {
-  const columns = { id: organisations.id, name: organisations.name }
+  const columns = { id: organisations.id, name: organisations.name, notifyPayees: organisations.notifyPayees }
   const row = { id, name, createdAt: now }
   const [founded] = await tx.insert(organisations).values(row).onConflictDoNothing().returning(columns)
   if (founded) {

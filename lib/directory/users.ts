@@ -107,8 +107,8 @@ async function findUser(db: Database, identity: Identity, now: Date): Promise<Us
   const { kind, sub } = identity
   const [row] = await userQuery(db).execute({ kind, sub, now })
   if (!row || !isUpToDate(row, identity)) return undefined
-  const { organisationId, person, records, invitedSince, since, name } = row
-  const organisation = name === null ? undefined : { id: organisationId, name }
+  const { organisationId, person, records, invitedSince, since, name, notifyPayees } = row
+  const organisation = name === null ? undefined : { id: organisationId, name, notifyPayees: notifyPayees === true }
   const isInvited = invitedSince !== null
   const cameInvited = isInvited && invitedSince <= since
   return { identity, identities: person, organisationId, organisation, records, isInvited, cameInvited }
@@ -163,6 +163,7 @@ const userQuery = builtOnce((db) => {
       email: identities.email,
       organisationId: identities.organisation,
       name: organisations.name,
+      notifyPayees: organisations.notifyPayees,
       person: sql<PersonIdentity[]>`array(${person})`,
       records: sql<LinkedRecord[]>`array(${linked})`,
       invitedSince: sql<Date | null>`least((${byAddress}), (${byEmail}))`.mapWith(contractors.createdAt),

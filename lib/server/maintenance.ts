@@ -6,6 +6,7 @@ import { purgeUsedChallenges } from '#lib/auth/sep10/claim.ts'
 import { moveWindows } from '#lib/dashboard/windows.ts'
 import { analyzeGrownTables } from '#lib/db/statistics.ts'
 import { sweepRegistrations } from '#lib/directory/contractors/activation.ts'
+import { mailPayees } from '#lib/events/payment-mail.ts'
 import { publishEvents } from '#lib/events/publish.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
 import { endOverdueLines } from '#lib/relay/chores.ts'
@@ -35,6 +36,8 @@ const CHORES = {
     (await purgeRefusals(await database(), now())) + (await moveWindows(await database(), now())),
   /** Publishes what committed while no process was looking, as on serverless hosts. */
   events: async ({ database }) => await publishEvents(await database()),
+  mails: async ({ database, settings: { mail, paymentMails } }) =>
+    mail ? await mailPayees({ db: await database(), mail, ...paymentMails }) : 0,
   tables: async ({ database }) => (await analyzeGrownTables(await database())).length,
   archive: async ({ archive }) => (archive ? await ingest(archive, { maxMs: ROUND_MS }) : 0),
 } satisfies Record<string, (service: Service) => Promise<number>>
@@ -54,6 +57,7 @@ export const SHARED: ReadonlySet<Chore> = new Set([
   'channels',
   'challenges',
   'counts',
+  'mails',
   'archive',
 ])
 

@@ -50,6 +50,8 @@ export interface Settings {
    * of mails per day.
    */
   invites: { secret: Uint8Array; page: string; daily: number }
+  /** the tokens that stop mails at a payment, and the page that they open */
+  paymentMails: { secret: Uint8Array; page: string }
   mail: MailSettings | undefined
   /** The address whose balance of the token's asset is shown, and that token. */
   vault: { address: string; token: string } | undefined
@@ -112,6 +114,7 @@ export function composeSettings(environment: Environment, embedded: Embedded = {
       page: `${environment.FRONTEND_URL ?? environment.PUBLIC_URL}/invite/`,
       daily: environment.INVITE_LIMIT,
     },
+    paymentMails: { secret: deriveKey(secret, 'payment mails'), page: `${environment.PUBLIC_URL}/mail/` },
     mail: composeMail(environment),
     // By default the vault is the token's contract, which contains the assets behind all confidential balances.
     vault: token === undefined ? undefined : { address: environment.BRIDGE_VAULT_ADDRESS ?? token, token },

@@ -5,7 +5,7 @@ import { composeMail, type Message } from '../mail.ts'
  * encoded word (RFC 2047), which it decodes in the subject, or an address, which it turns into a link. Removes
  * directional marks and other invisible characters.
  */
-function presentableName(name: string): string | undefined {
+export function presentableName(name: string): string | undefined {
   const visible = name
     .replaceAll(/\p{Cf}/gu, '')
     .replaceAll(/[\s\p{Cc}]+/gu, ' ')
