@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { and, asc, eq, gt, inArray, isNotNull, lt, max, notExists, sql } from 'drizzle-orm'
+import { and, asc, eq, gt, inArray, isNotNull, lt, max, ne, notExists, or, sql } from 'drizzle-orm'
 import { alias } from 'drizzle-orm/pg-core'
 import { auditLog } from '#drizzle/schema/audit.ts'
 import type { AuditAction } from '#drizzle/schema/audit-actions.ts'
@@ -96,6 +96,7 @@ interface Entry {
 
 async function readUnpublished(tx: Database, through: number): Promise<Entry[]> {
   const isPublished = tx.select({ entry: events.entry }).from(events).where(eq(events.entry, auditLog.sequence))
+  const payout = sql<string | null>`${auditLog.detail} ->> 'payout'`
   const first = alias(envelopes, 'first')
   const own = alias(envelopes, 'own')
   // A transfer may have several envelopes, and each has an entry: the payout is pending from the first one on.
@@ -110,7 +111,7 @@ async function readUnpublished(tx: Database, through: number): Promise<Entry[]> 
       organisation: auditLog.organisation,
       action: auditLog.action,
       subject: auditLog.subjectId,
-      payout: sql<string | null>`${auditLog.detail} ->> 'payout'`,
+      payout,
       at: auditLog.at,
     })
     .from(auditLog)
@@ -118,6 +119,8 @@ async function readUnpublished(tx: Database, through: number): Promise<Entry[]> 
       and(
         gt(auditLog.sequence, through),
         inArray(auditLog.action, ACTIONS),
+        // A transfer that pays no payout is no event.
+        or(ne(auditLog.action, 'transfer.sponsored'), isNotNull(payout)),
         isNotNull(auditLog.organisation),
         notExists(isPublished),
         notExists(isRepeated),

@@ -102,6 +102,14 @@ test('publishes nothing of an entry without an organisation, and of an action th
   expect(await eventsOf([subject])).toEqual([])
 })
 
+test('passes any number of entries that are no events', async () => {
+  const subject = randomUUID()
+  const others = Array.from({ length: 1_200 }, () => entry('transfer.sponsored', 'ab'.repeat(32)))
+  await recordAudit(service.db, new Date(), ...others, entry('batch.created', subject))
+  await publishAll()
+  expect(await eventsOf([subject])).toHaveLength(1)
+})
+
 test('publishes each entry once, with consecutive numbers, however many publishers there are', async () => {
   const subjects = Array.from({ length: 2_500 }, () => randomUUID())
   await recordAudit(service.db, new Date(), ...subjects.map((subject) => entry('batch.created', subject)))
