@@ -99,7 +99,7 @@ async function measurePages(db: Database, organisation: string): Promise<Figure>
     identity: { kind: 'ledger', sub: 'bench' },
     identities: [],
     organisationId: organisation,
-    organisation: { id: organisation, name: 'bench' },
+    organisation: { id: organisation, name: 'bench', notifyPayees: false },
     records: [],
     isInvited: false,
     cameInvited: false,

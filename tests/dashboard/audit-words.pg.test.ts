@@ -235,6 +235,11 @@ test('describes what remains of an entry whose records are gone', async () => {
   expect(await sentenceOf('attention.acknowledged')).toBe('A notice about a relay job was acknowledged')
 })
 
+test('shows an action of a newer version by its name', async () => {
+  const unknown = 'payout.postponed' as AuditAction
+  expect(plainText(await describe(unknown, of.payout, {}, SERVICE))).toBe('Payout.postponed')
+})
+
 test('looks up the names of a page with one statement for each type', async () => {
   const page = Object.entries(SENTENCES).map(([action, [subject, , detail, by]]) =>
     lineOf(action as AuditAction, subject, detail, by),
