@@ -58,6 +58,9 @@ const prefixOf = (text: AnyPgColumn) => sql`lower(${text}) text_pattern_ops`
 /** A column of a GIN index for the condition that a text contains a part of at least three letters or digits (pg_trgm). */
 const partsOf = (text: AnyPgColumn) => sql`lower(${text}) gin_trgm_ops`
 
+/** The id that a record has in the employer's own system. */
+const externalId = () => text('external_id')
+
 /** Everybody who has signed in. A person may have several identities, which share the organisation that it has or may found. */
 export const identities = pgTable(
   'identities',
@@ -92,6 +95,7 @@ export const contractors = pgTable(
     organisation: uuid('organisation')
       .notNull()
       .references(() => organisations.id),
+    externalId: externalId(),
     name: text('name').notNull(),
     status: text('status', { enum: CONTRACTOR_STATUSES }).notNull(),
     email: text('email'),
@@ -135,6 +139,9 @@ export const contractors = pgTable(
     uniqueIndex('contractors_unique_address')
       .on(table.organisation, table.address)
       .where(sql`${table.deletedAt} is null`),
+    uniqueIndex('contractors_unique_external_id')
+      .on(table.organisation, table.externalId)
+      .where(sql`${table.externalId} is not null and ${table.deletedAt} is null`),
     // Includes the status, so that tabs can count an organisation's contractors from the index alone.
     index('contractors_newest')
       .on(table.organisation, ...newest(table), table.status)
@@ -174,6 +181,7 @@ export const batches = pgTable(
     organisation: uuid('organisation')
       .notNull()
       .references(() => organisations.id),
+    externalId: externalId(),
     name: text('name').notNull(),
     status: text('status', { enum: BATCH_STATUSES }).notNull().default('draft'),
     payoutCount: integer('payout_count').notNull().default(0),
@@ -192,6 +200,9 @@ export const batches = pgTable(
     check('batches_status', oneOf(table.status, BATCH_STATUSES)),
     check('batches_counts', sql`${table.settledCount} >= 0 and ${table.failedCount} >= 0`),
     check('batches_ended', sql`${table.settledCount} + ${table.failedCount} <= ${table.payoutCount}`),
+    uniqueIndex('batches_unique_external_id')
+      .on(table.organisation, table.externalId)
+      .where(sql`${table.externalId} is not null`),
     index('batches_newest').on(table.organisation, ...newest(table)),
     index('batches_newest_of_all').on(...newest(table)),
     index('batches_newest_of_status').on(table.status, ...newest(table)),
@@ -214,6 +225,7 @@ export const payouts = pgTable(
     organisation: uuid('organisation').notNull(),
     batch: uuid('batch').notNull(),
     contractor: uuid('contractor').notNull(),
+    externalId: externalId(),
     status: text('status', { enum: PAYOUT_STATUSES }).notNull().default('draft'),
     /** the contractor's address when the payout was created; without one nothing can pay it */
     address: text('address'),
@@ -241,6 +253,10 @@ export const payouts = pgTable(
       foreignColumns: [contractors.organisation, contractors.id],
     }),
     uniqueIndex('payouts_once').on(table.batch, table.contractor).where(sql`${table.status} <> 'canceled'`),
+    // Of canceled payouts, too: repeating an import must not make them again.
+    uniqueIndex('payouts_unique_external_id')
+      .on(table.organisation, table.externalId)
+      .where(sql`${table.externalId} is not null`),
     check('payouts_status', oneOf(table.status, PAYOUT_STATUSES)),
     check('payouts_paid', sql`(${table.status} = 'paid') = (${table.paidAt} is not null)`),
     check('payouts_paid_hash', sql`${table.status} <> 'paid' or ${table.txHash} is not null`),

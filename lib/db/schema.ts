@@ -6,6 +6,7 @@ import * as contractions from '#drizzle/schema/contractions.ts'
 import * as counts from '#drizzle/schema/counts.ts'
 import * as directory from '#drizzle/schema/directory.ts'
 import * as events from '#drizzle/schema/events.ts'
+import * as idempotency from '#drizzle/schema/idempotency.ts'
 import * as mails from '#drizzle/schema/mails.ts'
 import * as relay from '#drizzle/schema/relay.ts'
 import * as transfers from '#drizzle/schema/transfers.ts'
@@ -22,6 +23,7 @@ export const schema = {
   ...counts,
   ...events,
   ...mails,
+  ...idempotency,
 }
 
 /** A database or a transaction of it; verbs take either. */
