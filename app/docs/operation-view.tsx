@@ -49,6 +49,7 @@ export function OperationView({ operation, baseUrl }: OperationViewProps) {
       </p>
       <FieldTable of="request" title="Path" fields={parameters} />
       <FieldTable of="request" title="Query" fields={query} />
+      <FieldTable of="request" title="Headers" fields={operation.headers} />
       {body && (
         <FieldTable
           of="request"
@@ -99,6 +100,7 @@ export function OperationView({ operation, baseUrl }: OperationViewProps) {
         {...{ method, path, token, baseUrl }}
         parameters={parameters.map(({ name, example }) => ({ name, example }))}
         query={query.map(({ name, example }) => ({ name, example }))}
+        headers={operation.headers.map(({ name, example }) => ({ name, example }))}
         body={body?.example}
       />
     </article>

@@ -20,6 +20,8 @@ interface TryItProps {
   token: 'session' | 'metrics' | 'scheduler' | undefined
   parameters: readonly NamedExample[]
   query: readonly NamedExample[]
+  /** optional ones */
+  headers: readonly NamedExample[]
   /** the example; undefined for a request without a body */
   body: string | undefined
 }
@@ -40,6 +42,7 @@ export function TryIt(props: TryItProps) {
   const [secret, setSecret] = useState('')
   const [values, setValues] = useState(() => examplesOf(parameters))
   const [search, setSearch] = useState<Record<string, string>>({})
+  const [extra, setExtra] = useState<Record<string, string>>({})
   const [body, setBody] = useState(props.body)
   const [answer, setAnswer] = useState<Answer>()
   const [isSending, setSending] = useState(false)
@@ -47,13 +50,14 @@ export function TryIt(props: TryItProps) {
   const bearer = token === undefined ? '' : token === 'session' ? session : secret
   const target = requestPath(path, values, search)
   const shown = token === undefined ? '' : bearer || (token === 'session' ? 'SESSION' : 'TOKEN')
-  const command = curlCommand({ method, url: `${baseUrl}${target}`, token: shown, body })
+  const command = curlCommand({ method, url: `${baseUrl}${target}`, token: shown, headers: extra, body })
 
   const send = async (event: FormEvent) => {
     event.preventDefault()
     setSending(true)
     const headers = {
       ...(bearer !== '' && { Authorization: `Bearer ${bearer}` }),
+      ...Object.fromEntries(Object.entries(extra).filter(([, value]) => value !== '')),
       ...(body !== undefined && { 'Content-Type': 'application/json' }),
     }
     const began = performance.now()
@@ -91,6 +95,15 @@ export function TryIt(props: TryItProps) {
             placeholder={example}
             value={search[name] ?? ''}
             onChange={(value) => setSearch({ ...search, [name]: value })}
+          />
+        ))}
+        {props.headers.map(({ name, example }) => (
+          <Input
+            key={name}
+            label={name}
+            placeholder={example}
+            value={extra[name] ?? ''}
+            onChange={(value) => setExtra({ ...extra, [name]: value })}
           />
         ))}
         {body !== undefined && (

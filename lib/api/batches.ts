@@ -10,9 +10,11 @@ import {
   listBatches,
   lockBatch,
   newBatch,
+  presentCreatedBatch,
   removeBatch,
 } from '#lib/directory/batches/batches.ts'
-import { instructBatch, instructedShape, newInstructions } from '#lib/directory/batches/instructions.ts'
+import { instructedShape, newInstructions } from '#lib/directory/batches/instruction-rows.ts'
+import { instructBatch, presentInstructed } from '#lib/directory/batches/instructions.ts'
 import { batchProgressShape, pollBatchStatus } from '#lib/directory/batches/status.ts'
 import { removedShape } from '#lib/directory/contractors/schema.ts'
 import { adoptTransfersOf } from '#lib/transfers/adoption.ts'
@@ -21,6 +23,7 @@ import { inGroup, operation, respondWithPage } from './operation.ts'
 import { adoptTransfersSeenBy } from './payouts.ts'
 
 const parameters = { id: { description: 'id of the batch', example: EXAMPLE.batchId } }
+const { name, externalId } = BATCH_EXAMPLE
 const { txHash: _, paidAt: __, ...instructed } = { ...PAYOUT_EXAMPLE, status: 'draft' }
 const completed = {
   ...BATCH_EXAMPLE,
@@ -36,7 +39,7 @@ export const BATCH_OPERATIONS = inGroup('Batches', [
     route: 'GET /batches',
     caller: 'employer',
     summary: 'List your batches, newest first',
-    query: { schema: batchesQuery, example: { ...PAGE_EXAMPLE, status: 'completed', q: 'march' } },
+    query: { schema: batchesQuery, example: { ...PAGE_EXAMPLE, status: 'completed', q: 'march', externalId } },
     response: {
       description: 'Up to 1,000 batches, or `limit`',
       schema: batchesShape,
@@ -53,9 +56,10 @@ export const BATCH_OPERATIONS = inGroup('Batches', [
     route: 'POST /batches',
     caller: 'founder',
     summary: 'Create a batch',
-    body: { schema: newBatch, example: { name: BATCH_EXAMPLE.name } },
+    body: { schema: newBatch, example: { name, externalId } },
     response: { description: 'The batch, an empty draft', schema: batchShape, example: BATCH_EXAMPLE },
-    refusals: ['organisation-dissolved'],
+    refusals: ['batch-not-found', 'external-id-taken', 'organisation-dissolved'],
+    idempotent: presentCreatedBatch,
     handle: (context) => createBatch(context, context.body),
   }),
   operation({
@@ -100,14 +104,20 @@ export const BATCH_OPERATIONS = inGroup('Batches', [
     summary: 'Add payouts to a draft',
     description: [
       'Creates a payout for each instruction whose contractor is `ready` and not in the batch yet. The response lists the',
-      'others as errors. The amount itself is inside the proof that you send later; `encryptedAmount` is a note that only',
+      'others as errors, except those whose `externalId` a payout of the batch has already: its id is in `existing`. The amount itself is inside the proof that you send later; `encryptedAmount` is a note that only',
       'you can read.',
     ].join(' '),
     parameters,
     body: {
       schema: newInstructions,
       example: {
-        instructions: [{ contractorId: EXAMPLE.contractorId, encryptedAmount: PAYOUT_EXAMPLE.encryptedAmount }],
+        instructions: [
+          {
+            contractorId: EXAMPLE.contractorId,
+            encryptedAmount: PAYOUT_EXAMPLE.encryptedAmount,
+            externalId: PAYOUT_EXAMPLE.externalId,
+          },
+        ],
       },
     },
     response: {
@@ -115,10 +125,12 @@ export const BATCH_OPERATIONS = inGroup('Batches', [
       schema: instructedShape,
       example: {
         payouts: [instructed],
+        existing: [EXAMPLE.jobId],
         errors: [{ contractorId: EXAMPLE.payoutId, reason: 'contractor not found' }],
       },
     },
     refusals: ['batch-not-found', 'batch-locked'],
+    idempotent: (context, outcome) => presentInstructed(context, { id: context.params.id, ...context.body }, outcome),
     handle: (context) => instructBatch(context, { id: context.params.id, ...context.body }),
   }),
   operation({

@@ -3,6 +3,7 @@ import { changeContractor, removeContractor, requireOwnFields } from '#lib/direc
 import { contractorsQuery, findContractor, listContractors } from '#lib/directory/contractors/contractors.ts'
 import { createContractor } from '#lib/directory/contractors/creation.ts'
 import { importContractors } from '#lib/directory/contractors/import.ts'
+import { presentCreatedContractor, presentImport } from '#lib/directory/contractors/repeated-creation.ts'
 import {
   contractorChanges,
   contractorRow,
@@ -18,7 +19,7 @@ import { CONTRACTOR_EXAMPLE, EXAMPLE, PAGE_EXAMPLE } from './examples.ts'
 import { inGroup, operation, respondWithPage } from './operation.ts'
 
 const parameters = { id: { description: 'id of the contractor', example: EXAMPLE.contractorId } }
-const { name, email, address } = CONTRACTOR_EXAMPLE
+const { name, email, address, externalId } = CONTRACTOR_EXAMPLE
 
 export const CONTRACTOR_OPERATIONS = inGroup('Contractors', [
   operation({
@@ -26,7 +27,7 @@ export const CONTRACTOR_OPERATIONS = inGroup('Contractors', [
     route: 'GET /contractors',
     caller: 'employer',
     summary: 'List your contractors, newest first',
-    query: { schema: contractorsQuery, example: { ...PAGE_EXAMPLE, status: 'ready', q: 'ada' } },
+    query: { schema: contractorsQuery, example: { ...PAGE_EXAMPLE, status: 'ready', q: 'ada', externalId } },
     response: {
       description: 'Up to 1,000 contractors, or `limit`',
       schema: contractorsShape,
@@ -44,9 +45,17 @@ export const CONTRACTOR_OPERATIONS = inGroup('Contractors', [
     caller: 'founder',
     summary: 'Add a contractor',
     description: '`ready` if the address is registered with the confidential token, else `invited`.',
-    body: { schema: newContractor, example: { name, email, address } },
+    body: { schema: newContractor, example: { name, email, address, externalId } },
     response: { description: 'The contractor', schema: contractorShape, example: CONTRACTOR_EXAMPLE },
-    refusals: ['email-taken', 'address-taken', 'contractors-full', 'organisation-dissolved'],
+    refusals: [
+      'email-taken',
+      'address-taken',
+      'external-id-taken',
+      'contractor-not-found',
+      'contractors-full',
+      'organisation-dissolved',
+    ],
+    idempotent: presentCreatedContractor,
     handle: (context) => createContractor(context, context.body),
   }),
   operation({
@@ -54,18 +63,26 @@ export const CONTRACTOR_OPERATIONS = inGroup('Contractors', [
     route: 'POST /contractors/bulk',
     caller: 'founder',
     summary: 'Import contractors',
-    description: 'Each row is imported or rejected independently of the others.',
+    description: [
+      'Each row is imported or rejected independently of the others. A row whose `externalId` exists already is neither: its id is in',
+      '`existing`, so an import can be repeated.',
+    ].join(' '),
     body: {
       schema: contractorRows,
       docsSchema: contractorRows.extend({ rows: z.array(contractorRow) }),
-      example: { rows: [{ name, email, address }] },
+      example: { rows: [{ name, email, address, externalId }] },
     },
     response: {
       description: 'The imported contractors, and the rejected rows, counted from 1',
       schema: importShape,
-      example: { imported: [CONTRACTOR_EXAMPLE], errors: [{ row: 2, code: 'name-required', reason: 'name required' }] },
+      example: {
+        imported: [CONTRACTOR_EXAMPLE],
+        existing: [EXAMPLE.orgId],
+        errors: [{ row: 2, code: 'name-required', reason: 'name required' }],
+      },
     },
     refusals: ['organisation-dissolved'],
+    idempotent: (context, outcome) => presentImport(context, context.body.rows, outcome),
     handle: (context) => importContractors(context, context.body.rows),
   }),
   operation({
@@ -89,14 +106,14 @@ export const CONTRACTOR_OPERATIONS = inGroup('Contractors', [
       'with or joined. `null` clears an optional field. `inactive` cancels the `draft` and `ready` payouts.',
     ].join(' '),
     parameters,
-    body: { schema: contractorChanges, example: { name, email, address, status: 'inactive' } },
+    body: { schema: contractorChanges, example: { name, email, address, externalId, status: 'inactive' } },
     permits: ({ user }, body) => isEmployer(user) || requireOwnFields(body),
     response: {
       description: 'The changed contractor',
       schema: contractorShape,
       example: { ...CONTRACTOR_EXAMPLE, status: 'inactive' },
     },
-    refusals: ['account-unproven', 'contractor-not-found', 'email-taken', 'address-taken'],
+    refusals: ['account-unproven', 'contractor-not-found', 'email-taken', 'address-taken', 'external-id-taken'],
     handle: (context) => changeContractor(context, { id: context.params.id, changes: context.body }),
   }),
   operation({

@@ -31,6 +31,7 @@ export const CONTRACTOR_EXAMPLE = {
   address: EXAMPLE.payee,
   pvk: EXAMPLE.pvk,
   lastPaidAt: EXAMPLE.paid,
+  externalId: 'hr/1815',
 } as const
 
 export const BATCH_EXAMPLE = {
@@ -41,6 +42,7 @@ export const BATCH_EXAMPLE = {
   settledCount: 0,
   failedCount: 0,
   createdAt: EXAMPLE.created,
+  externalId: 'payroll/2026-03',
 } as const
 
 export const PAYOUT_EXAMPLE = {
@@ -53,6 +55,7 @@ export const PAYOUT_EXAMPLE = {
   txHash: EXAMPLE.hash,
   encryptedAmount: 'b3BhcXVlIHRvIHRoZSBzZXJ2aWNl',
   paidAt: EXAMPLE.paid,
+  externalId: 'payroll/2026-03/1815',
 } as const
 
 export const ME_EXAMPLE = {

@@ -1,5 +1,5 @@
 import { acceptInvite } from '#lib/directory/contractors/acceptance.ts'
-import { inviteContractor } from '#lib/directory/contractors/invites.ts'
+import { inviteContractor, presentIssuedInvite } from '#lib/directory/contractors/invites.ts'
 import { contractorShape, inviteShape } from '#lib/directory/contractors/schema.ts'
 import { CONTRACTOR_EXAMPLE, EXAMPLE } from './examples.ts'
 import { inGroup, operation } from './operation.ts'
@@ -26,6 +26,7 @@ export const INVITE_OPERATIONS = inGroup('Contractors', [
       'mail-refused',
       'mail-unavailable',
     ],
+    idempotent: presentIssuedInvite,
     handle: (context) => inviteContractor(context, context.params.id),
   }),
   operation({

@@ -6,13 +6,14 @@ import type { Operation, RequestSpec } from './operation.ts'
 
 /** Every code that an operation can respond with, by status: those it lists and those its declaration implies. */
 export function refusalsOf(operation: Operation): Map<number, RefusalCode[]> {
-  const { caller, query, body, refusals = [], selfContained } = operation
+  const { caller, query, body, idempotent, refusals = [], selfContained } = operation
   const codes = new Set<RefusalCode>([
     ...CALLERS[caller].refusals,
     ...(query ? fieldCodes(query, isRestricted) : []),
     ...(query && schemaOf(query).additionalProperties === false ? (['query-unknown'] as const) : []),
     ...(body ? fieldCodes(body, isRefused) : []),
     ...(body ? (['body-invalid', 'body-incomplete', 'unsupported-media', 'busy'] as const) : []),
+    ...(idempotent ? IDEMPOTENCY : []),
     ...refusals,
     // An operation without a response refuses every request before reading its body.
     ...(operation.response ? (['too-large'] as const) : []),
@@ -23,6 +24,13 @@ export function refusalsOf(operation: Operation): Map<number, RefusalCode[]> {
   const byStatus = Map.groupBy(codes, (code) => statusWithin(operation, code))
   return new Map([...byStatus].sort(([one], [other]) => one - other).map(([status, list]) => [status, list.sort()]))
 }
+
+/** Why a request with an Idempotency-Key is refused. */
+const IDEMPOTENCY: readonly RefusalCode[] = [
+  'idempotency-key-invalid',
+  'idempotency-key-in-use',
+  'idempotency-key-reused',
+]
 
 /** The status of a code in an operation: with a fixed `failure`, 500 replaces 503. */
 function statusWithin({ failure }: Operation, code: RefusalCode): number {

@@ -1,4 +1,6 @@
 import type { z } from 'zod'
+import type { RecordedOutcome } from '#drizzle/schema/idempotency.ts'
+import type { IdempotentRequest } from '#lib/db/idempotency.ts'
 import { linkTo, type Page } from '#lib/db/paging.ts'
 import type { RefusalCode } from '#lib/refusal/refusal.ts'
 import type { Service } from '#lib/server/services.ts'
@@ -91,6 +93,8 @@ export type Context<
   body: z.output<Body>
   /** the result of `requires` */
   ready: Ready
+  /** of an `idempotent` operation, if the request has an Idempotency-Key */
+  once?: IdempotentRequest
 }
 
 interface OperationDocs<Path extends Route> {
@@ -139,6 +143,11 @@ interface Declaration<
   requires?(service: Service, principal: Principal<Caller>): Ready | Promise<Ready>
   /** Runs before the fields of the body are parsed. @throws Refusal 403 if the caller's role may not send one of them */
   permits?(principal: Principal<Caller>, body: unknown): void
+  /**
+   * Presents the response of an earlier request again, from what its SQL transaction recorded (`transactOnce`), as the rows are now.
+   * With it, the operation takes an Idempotency-Key. Its caller needs a user.
+   */
+  idempotent?(context: Context<Path, Caller, Query, Body, Ready>, outcome: RecordedOutcome): Promise<z.input<Shape>>
   response?: ResponseSpec<Shape>
   /** further responses that are not refusals, by status */
   otherResponses?: Record<number, ResponseSpec<Shape>>
@@ -150,7 +159,8 @@ interface Declaration<
 type AnyDeclaration = Declaration<Route, CallerName, z.ZodType, z.ZodType, z.ZodType, unknown>
 
 /** A declaration in the list of all operations, with its types widened. */
-export interface Operation extends Omit<AnyDeclaration, 'route' | 'parameters' | 'requires' | 'permits' | 'handle'> {
+export interface Operation
+  extends Omit<AnyDeclaration, 'route' | 'parameters' | 'requires' | 'permits' | 'idempotent' | 'handle'> {
   method: Method
   path: string
   /** its section of the reference */
@@ -158,6 +168,7 @@ export interface Operation extends Omit<AnyDeclaration, 'route' | 'parameters' |
   parameters?: Record<string, { description: string; example: string }>
   requires?(service: Service, principal: object): unknown
   permits?(principal: object, body: unknown): void
+  idempotent?(context: object, outcome: RecordedOutcome): Promise<unknown>
   handle(context: object): Promise<unknown>
 }
 

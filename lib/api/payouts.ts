@@ -34,6 +34,7 @@ export const PAYOUT_OPERATIONS = inGroup('Batches', [
         batchId: EXAMPLE.batchId,
         contractorId: EXAMPLE.contractorId,
         status: 'paid',
+        externalId: PAYOUT_EXAMPLE.externalId,
         from: '2026-03-01T00:00:00Z',
         to: '2026-04-01T00:00:00Z',
       },

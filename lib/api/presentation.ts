@@ -28,7 +28,7 @@ export const TITLES: Record<number, string> = {
   409: 'It conflicts with the current state',
   413: 'The body is larger than 256 KiB',
   415: 'The body has an unsupported media type',
-  422: 'The sponsor refuses to pay',
+  422: 'The sponsor refuses to pay, the mail server refuses the mail, or the Idempotency-Key belongs to another request',
   429: 'Too many requests, or too soon after the last one',
   500: 'Unexpected failure',
   501: 'Not configured, or not performed by the service',
@@ -42,9 +42,12 @@ const HEADERS: Record<number, ZodOpenApiResponseObject['headers']> = {
   503: RETRY,
 }
 
-/** The headers of a refusal. Of the sponsor's, one passes by itself. */
+/** The codes of other statuses that pass by themselves. */
+const PASSING: readonly RefusalCode[] = ['reconciling', 'idempotency-key-in-use']
+
+/** The headers of a refusal. */
 const headersOfRefusals = (status: number, codes: readonly RefusalCode[]): ZodOpenApiResponseObject['headers'] =>
-  codes.includes('reconciling') ? RETRY : HEADERS[status]
+  codes.some((code) => PASSING.includes(code)) ? RETRY : HEADERS[status]
 
 const LINK = {
   Link: {
@@ -57,8 +60,7 @@ const PAGE_HEADERS = {
   'link and total': {
     ...LINK,
     'X-Total-Count': {
-      description:
-        'The number of records, if `limit` is given. Absent if more than 10,000 records match `status` or `q`',
+      description: 'The number of records, if `limit` is given. Absent if more than 10,000 records match the filters',
       schema: { type: 'integer' },
     },
   },
@@ -67,7 +69,7 @@ const ETAG = { ETag: { description: 'The version of the content (RFC 9110)', sch
 
 /** The OpenAPI object of an operation. */
 export function presentOperation(operation: Operation): ZodOpenApiOperationObject {
-  const { id, group, caller, summary, description, extension, query, body, parameters } = operation
+  const { id, group, caller, summary, description, extension, query, body, parameters, idempotent } = operation
   const { scheme, role } = { role: operation.role, ...CALLERS[caller] }
   return {
     operationId: id,
@@ -78,16 +80,36 @@ export function presentOperation(operation: Operation): ZodOpenApiOperationObjec
     ...(operation.deprecated && { deprecated: true }),
     ...(role && { 'x-role': role }),
     security: scheme === undefined ? [] : [{ [scheme]: [] }],
-    ...((query || parameters) && {
+    ...((query || parameters || idempotent) && {
       requestParams: {
         ...(query && { query: querySchema(query) }),
         ...(parameters && { path: pathSchema(parameters) }),
+        ...(idempotent && { header: IDEMPOTENCY_HEADER }),
       },
     }),
     ...(body && { requestBody: presentBody(body) }),
     responses: presentResponses(operation),
   }
 }
+
+/** The request header of operations that take an Idempotency-Key. */
+export const IDEMPOTENCY_KEY = {
+  name: 'Idempotency-Key',
+  example: '8e03978e-40d5-43dd-bc93-6894a57f9324',
+  description: [
+    '1 to 255 visible ASCII characters, such as a UUID. For 24 hours, a request with the same key and body is not performed',
+    'again: the response is presented again.',
+  ].join(' '),
+} as const
+
+const IDEMPOTENCY_HEADER = z.object({
+  [IDEMPOTENCY_KEY.name]: z
+    .string()
+    .min(1)
+    .max(255)
+    .optional()
+    .meta({ description: IDEMPOTENCY_KEY.description, examples: [IDEMPOTENCY_KEY.example], 'x-extension': true }),
+})
 
 function presentBody({ schema, docsSchema = schema, example, form }: RequestSpec<z.ZodType>) {
   const content = { schema: docsSchema, example }
@@ -120,9 +142,9 @@ const NEVER_DONE: ZodOpenApiResponseObject = {
 }
 
 function presentResponses(operation: Operation) {
-  const { response, otherResponses = {} } = operation
+  const { response, otherResponses = {}, idempotent } = operation
   return Object.fromEntries([
-    response ? ['200', presentResponse(response)] : ['default', NEVER_DONE],
+    response ? ['200', presentResponse(response, idempotent !== undefined)] : ['default', NEVER_DONE],
     ...(response?.cached ? [['304', { description: 'The content has not changed', headers: ETAG }] as const] : []),
     ...[...refusalsOf(operation)].map(([status, codes]) => [String(status), presentRefusals(status, codes)]),
     ...Object.entries(otherResponses).map(([status, other]) => {
@@ -139,18 +161,30 @@ function orRefusal(other: ResponseSpec<z.ZodType>, codes: readonly RefusalCode[]
   return { ...other, schema, description: [`${other.description}.`, '', ...linesOf(codes)].join('\n') }
 }
 
-function presentResponse(response: ResponseSpec<z.ZodType>): ZodOpenApiResponseObject {
-  const { description, schema, contentType = 'application/json', example, paged, cached } = response
+function presentResponse(response: ResponseSpec<z.ZodType>, isIdempotent = false): ZodOpenApiResponseObject {
+  const { description, schema, contentType = 'application/json', example } = response
+  const headers = headersOf(response, isIdempotent)
   return {
     description,
-    ...((paged || cached) && { headers: headersOf(response) }),
+    ...(Object.keys(headers).length > 0 && { headers }),
     content: { [contentType]: { schema, example } },
   }
 }
 
-export const headersOf = ({ paged, cached }: ResponseSpec<z.ZodType>): Record<string, { description: string }> => ({
+const REPLAYED = {
+  'Idempotency-Replayed': {
+    description: '`true` if an earlier request with the same Idempotency-Key did the work',
+    schema: { type: 'string', enum: ['true'] },
+  },
+} as const
+
+export const headersOf = (
+  { paged, cached }: ResponseSpec<z.ZodType>,
+  isIdempotent: boolean,
+): Record<string, { description: string }> => ({
   ...(paged && PAGE_HEADERS[paged]),
   ...(cached && ETAG),
+  ...(isIdempotent && REPLAYED),
 })
 
 const linesOf = (codes: readonly RefusalCode[]) => codes.map((code) => `- \`${code}\`: ${messageOf(code)}`)

@@ -6,6 +6,7 @@ import { requireRequestLeft, requireUserRequestLeft } from '#lib/http/request-li
 import { configuredService } from '#lib/server/missing-variables.ts'
 import type { Service } from '#lib/server/services.ts'
 import { admit, authenticate, identify } from './caller.ts'
+import { handleOnce, type IdempotentContext, readIdempotencyKey } from './idempotency.ts'
 import { ApiResponse, type Operation } from './operation.ts'
 import { type Handler, type Method, type ResourceOptions, resource } from './resource.ts'
 
@@ -62,11 +63,15 @@ async function respond(operation: Operation, { running, request, session, params
   const principal = await identify(operation.caller, running, session, params)
   const ready = await operation.requires?.(running, principal)
   const query = operation.query && readQuery(request, operation.query.schema)
+  const key = operation.idempotent && readIdempotencyKey(request)
   const body = await readBody(request, operation, principal)
   const admitted = await admit(operation.caller, running, principal)
   const { settings, confidentialAccounts: accounts } = running
   const base = { service: running, settings, accounts, now: running.now(), request, params, query, body, ready }
-  return present(await operation.handle({ ...admitted, ...base }), operation.response?.contentType)
+  const context = { ...admitted, ...base }
+  const answer =
+    key === undefined ? operation.handle(context) : handleOnce(operation, context as object as IdempotentContext, key)
+  return present(await answer, operation.response?.contentType)
 }
 
 async function readBody(request: Request, operation: Operation, principal: object): Promise<unknown> {

@@ -33,6 +33,7 @@ function selectContractors(db: Database, condition: SQL | undefined) {
     .select({
       id: contractors.id,
       name: contractors.name,
+      externalId: contractors.externalId,
       organisation: contractors.organisation,
       organisationName: organisations.name,
       status: contractors.status,

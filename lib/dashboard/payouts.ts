@@ -135,6 +135,7 @@ function selectPayouts(db: Database, condition: SQL | undefined) {
       contractor: contractors.name,
       contractorId: contractors.id,
       status: payouts.status,
+      externalId: payouts.externalId,
       address: payouts.address,
       /** the hash of the signed inner transaction; null until then */
       innerHash: orNull(firstInnerHash),

@@ -16,6 +16,12 @@ import {
 } from '#lib/db/paging.ts'
 import { readOnly } from '#lib/db/read-only.ts'
 import { readRows } from '#lib/db/rows.ts'
+import { externalIdField } from '#lib/text/external-id.ts'
+
+/** The filter of a list by an external id. */
+export const externalIdFilter = externalIdField
+  .optional()
+  .meta({ description: 'only the record with this id of yours', 'x-extension': true })
 
 /** The query of a list: page, status and a text `q`. `fields` names the fields that `q` is matched against. */
 export function listQuery<const Statuses extends readonly [string, ...string[]]>(statuses: Statuses, fields: string) {
@@ -30,6 +36,7 @@ export function listQuery<const Statuses extends readonly [string, ...string[]]>
       .refine((text) => !/\p{Cc}/u.test(text) && text.isWellFormed(), 'must not contain control characters')
       .optional()
       .meta({ description: `only records whose ${fields} contains this text, in any case`, 'x-extension': true }),
+    externalId: externalIdFilter,
   })
 }
 

@@ -11,6 +11,7 @@ export const FIELDS = [
   'cursor',
   'email',
   'encrypted-amount',
+  'external-id',
   'from',
   'from-ledger',
   'home-domain',

@@ -61,6 +61,7 @@ export const REFUSALS = {
     'body-invalid': 'the body must be a JSON object in UTF-8',
     'body-incomplete': 'the body ended early',
     'query-unknown': 'the list has no such query parameter',
+    'idempotency-key-invalid': 'the Idempotency-Key must be 1 to 255 visible ASCII characters',
     'filter-unknown': 'the list has no such filter, or the filter has no such value',
     'challenge-invalid': 'invalid challenge',
     'challenge-expired': 'invalid challenge: it has expired',
@@ -101,6 +102,8 @@ export const REFUSALS = {
     'contractor-inactive': 'contractor is inactive',
     'contractors-full': 'the organisation has reached its limit of contractors',
     'email-taken': 'another contractor has this email',
+    'external-id-taken': 'another record of the organisation has this externalId',
+    'idempotency-key-in-use': 'a request with this Idempotency-Key is not finished: send it again in a moment',
     'invite-accepted': 'invite already accepted',
     'job-running': 'a batch job is already running',
     'organisation-dissolved': 'your organisation no longer exists: sign in again',
@@ -120,6 +123,7 @@ export const REFUSALS = {
   415: { 'unsupported-media': 'the body must be application/json' },
   422: {
     ...SPONSOR_REASONS,
+    'idempotency-key-reused': 'this Idempotency-Key was used for another request in the last 24 hours',
     'mail-refused':
       'the mail server refused the address or the message for good; `inviteUrl` is the link: send it yourself',
   },

@@ -4,6 +4,7 @@ import { ingest, ROUND_MS } from '#lib/archive/ingest.ts'
 import { hasClosed } from '#lib/archive/source.ts'
 import { purgeUsedChallenges } from '#lib/auth/sep10/claim.ts'
 import { moveWindows } from '#lib/dashboard/windows.ts'
+import { purgeIdempotencyKeys } from '#lib/db/idempotency.ts'
 import { analyzeGrownTables } from '#lib/db/statistics.ts'
 import { sweepRegistrations } from '#lib/directory/contractors/activation.ts'
 import { mailPayees } from '#lib/events/payment-mail.ts'
@@ -32,6 +33,7 @@ const CHORES = {
   lines: async ({ database, network, settings: { token }, now }) =>
     token ? await endOverdueLines({ database, token, now, hasClosed: (ledger) => hasClosed(network, ledger) }) : 0,
   challenges: async ({ database, now }) => await purgeUsedChallenges(await database(), now()),
+  keys: async ({ database }) => await purgeIdempotencyKeys(await database()),
   counts: async ({ database, now }) =>
     (await purgeRefusals(await database(), now())) + (await moveWindows(await database(), now())),
   /** Publishes what committed while no process was looking, as on serverless hosts. */
@@ -56,13 +58,14 @@ export const SHARED: ReadonlySet<Chore> = new Set([
   'lines',
   'channels',
   'challenges',
+  'keys',
   'counts',
   'mails',
   'archive',
 ])
 
 /** Chores whose rounds are limited, and that resolve to 0 once nothing is left to do. */
-const REPEATABLE: ReadonlySet<Chore> = new Set(['envelopes', 'challenges', 'counts', 'events'])
+const REPEATABLE: ReadonlySet<Chore> = new Set(['envelopes', 'challenges', 'keys', 'counts', 'events'])
 
 /** A round looks up some of the waiting contractors, and the next round continues after them. */
 async function sweepContractors(service: Service): Promise<number> {

@@ -3,6 +3,7 @@ import { Keypair } from '@stellar/stellar-sdk'
 import { sql } from 'drizzle-orm'
 import { SMTPServer } from 'smtp-server'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { idempotencyKeys } from '#drizzle/schema/idempotency.ts'
 import { CHANNEL_PROBLEMS, paymentStops, relayChannels } from '#drizzle/schema/relay.ts'
 import { CALLERS } from '#lib/api/caller.ts'
 import { OPERATIONS } from '#lib/api/interface.ts'
@@ -486,6 +487,45 @@ test('manages batches and payouts', async () => {
   expect(await statusOf('DELETE', `/payouts/${payout}`, as(eve))).toBe(409)
   expect(await statusOf('DELETE', `/batches/${id}`, as(eve))).toBe(200)
   expect(await statusOf('DELETE', `/batches/${id}`, as(eve))).toBe(404)
+})
+
+test('presents the response to a repeated Idempotency-Key again', async () => {
+  const boss = await service.signIn('repeating')
+  const payee = await service.employ()
+  const contractorId = await service.hire(boss, { name: 'Grete', address: payee.address })
+  const batch = String((await ask('POST', '/batches', as(boss, { name: 'June' }))).body.id)
+  const instructions = [{ contractorId, encryptedAmount: 'sealed', externalId: 'p/1' }]
+  const requests: [path: string, body: object | undefined][] = [
+    ['/contractors', { name: 'Hedy', externalId: 'hr/1' }],
+    ['/contractors/bulk', { rows: [{ name: 'Emmy', externalId: 'hr/2' }, {}] }],
+    [`/contractors/${contractorId}/invite`, undefined],
+    ['/batches', { name: 'July', externalId: 'payroll/7' }],
+    [`/batches/${batch}/instructions`, { instructions }],
+  ]
+  for (const [path, body] of requests) {
+    const send = (key = path) => ask('POST', path, { ...as(boss, body), headers: { 'Idempotency-Key': key } })
+    const first = await send()
+    const again = await send()
+    expect([first.status, again.status, again.body]).toEqual([200, 200, first.body])
+    expect(again.headers.get('idempotency-replayed')).toBe('true')
+    const until = sql`clock_timestamp() + interval '1 minute'`
+    await service.db.update(idempotencyKeys).set({ unfinishedUntil: until })
+    expect((await send()).body.code).toBe('idempotency-key-in-use')
+    await service.db.update(idempotencyKeys).set({ unfinishedUntil: null, fingerprint: 'of another body' })
+    expect((await send()).body.code).toBe('idempotency-key-reused')
+    expect((await send('two words')).body.code).toBe('idempotency-key-invalid')
+  }
+  expect(await statusOf('PATCH', `/contractors/${contractorId}`, as(boss, { externalId: 'hr/1' }))).toBe(409)
+})
+
+test.each([
+  ['/contractors', { name: 'Ann' }],
+  ['/batches', { name: 'March' }],
+])('responds with 404 to a repeated POST %s if the record was deleted', async (path, body) => {
+  const boss = await service.signIn('deleting')
+  const send = () => ask('POST', path, { ...as(boss, body), headers: { 'Idempotency-Key': path } })
+  expect(await statusOf('DELETE', `${path}/${String((await send()).body.id)}`, as(boss))).toBe(200)
+  expect((await send()).status).toBe(404)
 })
 
 test('does not lock a started batch again', async () => {

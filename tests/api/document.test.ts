@@ -30,6 +30,18 @@ test('has version 3.1.0, unique operation ids, and references that resolve', () 
   expect(references.filter((name) => !names.includes(name ?? ''))).toEqual([])
 })
 
+test('has the header of operations that take an Idempotency-Key, and of no other', () => {
+  for (const { method, path, idempotent } of OPERATIONS) {
+    const item = document.paths?.[path] as Record<string, { parameters?: object[]; responses: object }> | undefined
+    const { parameters = [], responses } = item?.[method.toLowerCase()] ?? {}
+    const header = { in: 'header', name: 'Idempotency-Key', schema: { minLength: 1, maxLength: 255 } }
+    const [own] = parameters.filter((parameter) => 'in' in parameter && parameter.in === 'header')
+    if (idempotent) expect(own).toMatchObject(header)
+    else expect(own).toBeUndefined()
+    if (idempotent) expect(responses).toMatchObject({ 200: { headers: { 'Idempotency-Replayed': {} } } })
+  }
+})
+
 test('marks operations and fields beyond the specification', () => {
   const ours = OPERATIONS.filter(({ extension }) => extension).map(
     ({ method, path }) => `${method.toLowerCase()} ${path}`,

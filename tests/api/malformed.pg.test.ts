@@ -66,7 +66,7 @@ const wholeExample = ({ id, body }: Operation) =>
 
 async function answersOf(operation: Operation): Promise<Set<string>> {
   forgetRequests()
-  const { method, caller, body, query } = operation
+  const { method, caller, body, query, idempotent } = operation
   const path = places[operation.path] ?? operation.path
   const session = caller === 'anybody' ? undefined : ada.session
   const answers = new Set<string>()
@@ -83,6 +83,7 @@ async function answersOf(operation: Operation): Promise<Set<string>> {
     for (const text of TEXTS) await ask(`${path}?${new URLSearchParams({ [name]: text })}`, {})
     await ask(`${path}?${name}s=1`, {})
   }
+  if (idempotent) await ask(path, { body: '{}', headers: { 'Idempotency-Key': 'two words' } })
   const more = OF_ITS_OWN[operation.id]
   for (const [at, sent] of more?.() ?? []) await ask(at, sent)
   return answers
@@ -128,7 +129,7 @@ const OF_ITS_OWN: Record<string, () => [string, Sent][]> = {
   signInWithStandard: challenges('/auth/sep10'),
 }
 
-const TAKING = OPERATIONS.filter(({ body, query }) => body || query)
+const TAKING = OPERATIONS.filter(({ body, query, idempotent }) => body || query || idempotent)
 
 describe.each(TAKING.map((operation) => [operation.id, operation] as const))('%s', (_, operation) => {
   test('responds with every code that the document lists for 400', async () => {

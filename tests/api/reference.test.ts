@@ -11,7 +11,7 @@ test('derives fields, nested ones too, from the schemas of an operation', () => 
   const { body, response, role, token } = find('importContractors') ?? {}
   expect([token, role]).toEqual(['session', 'employer'])
   const names = body?.fields.map(({ name }) => name)
-  expect(names).toEqual(['rows', 'rows[].name', 'rows[].email', 'rows[].address', 'rows[].amount'])
+  expect(names).toEqual(['rows', 'rows[].name', 'rows[].email', 'rows[].address', 'rows[].amount', 'rows[].externalId'])
   expect(body?.fields[1]).toMatchObject({ type: 'string', isRequired: true })
   expect(response?.fields.map(({ name }) => name)).toContain('imported[].rate.amount')
 })
@@ -21,6 +21,12 @@ test('shows the values of an enumeration, and the limits of a number', () => {
   expect(query.find(({ name }) => name === 'status')?.type).toContain('"ready"')
   expect(query.find(({ name }) => name === 'limit')).toMatchObject({ isRequired: false, example: '100' })
   expect(query.find(({ name }) => name === 'limit')?.description).toContain('1 to 500')
+})
+
+test('has the header of operations that take an Idempotency-Key', () => {
+  expect(find('createBatch')).toMatchObject({ headers: [{ name: 'Idempotency-Key', isRequired: false }] })
+  expect(find('createBatch')?.response?.headers.join()).toContain('Idempotency-Replayed')
+  expect(find('lockBatch')).toMatchObject({ headers: [] })
 })
 
 test('names every operation once', () => {
@@ -37,6 +43,10 @@ test('quotes a command for the shell', () => {
       `-H 'Content-Type: application/json'`,
       `-d '{"a":"it'\\''s"}'`,
     ].join(' \\\n  '),
+  )
+  const headers = { 'Idempotency-Key': 'k', Empty: '' }
+  expect(curlCommand({ method: 'POST', url: 'http://h', token: '', headers, body: undefined })).toBe(
+    `curl -X POST 'http://h' \\\n  -H 'Idempotency-Key: k'`,
   )
   expect(curlCommand({ method: 'GET', url: 'http://h', token: '', body: undefined })).toBe(`curl 'http://h'`)
 })

@@ -31,8 +31,8 @@ const INNER = 'a'.repeat(64)
 const OUTER = 'b'.repeat(64)
 
 const organisation = organisationRow()
-const contractor = contractorRow({ organisation: organisation.id, createdAt: NOW })
-const batch = batchRow({ organisation: organisation.id })
+const contractor = contractorRow({ organisation: organisation.id, createdAt: NOW, externalId: 'hr/1' })
+const batch = batchRow({ organisation: organisation.id, externalId: 'payroll/11' })
 const transfer = transferRow({
   status: 'failed',
   hash: OUTER,
@@ -53,6 +53,7 @@ const payout = payoutRow({
   transfer: transfer.id,
   error: 'failed',
   createdAt: at(-5),
+  externalId: 'payroll/11/1',
 })
 const job = jobRow({ status: 'failed', createdAt: at(0), endedAt: at(9) })
 
@@ -127,6 +128,15 @@ test('shows the transfers of a payout, the acknowledgements of a batch, and the 
   ])
   expect(texts(await readJobPage(db, job.id, NOW))).toEqual(['Job failed', 'Transfer 1: failed', 'Job started'])
   expect((await readContractorPage(db, contractor.id))?.payouts).toMatchObject([{ id: payout.id }])
+})
+
+test('has the external ids of a contractor, a batch and a payout', async () => {
+  const pages = [
+    await readContractorPage(db, contractor.id),
+    await readBatchPage(db, batch.id, NOW),
+    await readPayoutPage(db, payout.id),
+  ]
+  expect(pages.map((page) => page?.record.externalId)).toEqual(['hr/1', 'payroll/11', 'payroll/11/1'])
 })
 
 test('links a payout to the runs that were to pay it', async () => {

@@ -38,6 +38,18 @@ test(`serves users who arrive together behind ${poolerName}`, async () => {
   }
 })
 
+test('performs concurrent requests with one Idempotency-Key once', async () => {
+  const session = await openSession(service)
+  const create = () =>
+    service.ask('POST', '/contractors', { session, body: { name: 'Ann' }, headers: { 'Idempotency-Key': 'k' } })
+  const answers = await Promise.all(Array.from({ length: 8 }, create))
+  const made = answers.filter(({ status, headers }) => status === 200 && !headers.has('idempotency-replayed'))
+  expect(made).toHaveLength(1)
+  const again = await create()
+  expect([again.body, again.headers.get('idempotency-replayed')]).toEqual([made[0]?.body, 'true'])
+  expect((await service.ask('GET', '/contractors', { session })).body.contractors).toHaveLength(1)
+})
+
 /** A database whose new sessions have other settings than the service expects. */
 async function cloneWithDefaults() {
   const database = await cloneDatabase()

@@ -22,8 +22,11 @@ export const WRITES: Record<string, WriteCase> = {
   },
   'POST /contractors/bulk': async (service, { largeEmployer }) => {
     const session = await service.wallet(largeEmployer)
-    const rows = Array.from({ length: PAGE }, (_, n) => ({ name: `Row ${n}`, address: Keypair.random().publicKey() }))
-    return () => service.ask('POST', '/contractors/bulk', { session, body: { rows } })
+    const rows = Array.from({ length: PAGE }, (_, n) => ({
+      ...{ name: `Row ${n}`, address: Keypair.random().publicKey(), externalId: `row/${n}` },
+    }))
+    const headers = { 'Idempotency-Key': 'import' }
+    return () => service.ask('POST', '/contractors/bulk', { session, headers, body: { rows } })
   },
   'POST /contractors/{id}/invite': async (service, { largeEmployer }) => {
     const session = await service.wallet(largeEmployer)

@@ -1,11 +1,12 @@
 import type { AddressInfo } from 'node:net'
 import { eq } from 'drizzle-orm'
 import { SMTPServer } from 'smtp-server'
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { auditLog } from '#drizzle/schema/audit.ts'
 import { composeInvite } from '#lib/directory/contractors/invite-mail.ts'
 import { resendInvite } from '#lib/directory/contractors/invites.ts'
 import { sendMail } from '#lib/directory/mail.ts'
+import type { Answer } from '../support/api-client.ts'
 import { captureLog } from '../support/console.ts'
 import { accountOf, atNoon, contextOf, idOf, NOW } from '../support/directory.ts'
 import { openTestService, type TestService } from '../support/test-service.ts'
@@ -19,6 +20,8 @@ interface Letter {
 const letters: Letter[] = []
 /** The server's response to a recipient that it rejects. */
 let refusal: Error | undefined
+/** Called for each recipient before the server responds. */
+let beforeReply: (() => Promise<unknown>) | undefined
 let server: SMTPServer
 let service: TestService<'fake'>
 let session: string
@@ -30,7 +33,8 @@ beforeAll(async () => {
     disabledCommands: ['STARTTLS'],
     onAuth: ({ username, password }, _session, callback) =>
       password === 'hunter2' ? callback(null, { user: username }) : callback(new Error('no')),
-    onRcptTo: (_address, _session, callback) => callback(refusal),
+    onRcptTo: (_address, _session, callback) =>
+      void (beforeReply?.() ?? Promise.resolve()).then(() => callback(refusal)),
     onData: (stream, { envelope }, callback) => {
       const chunks: Buffer[] = []
       stream.on('data', (chunk: Buffer) => chunks.push(chunk))
@@ -62,6 +66,7 @@ beforeEach(async () => {
   logged = captureLog()
   letters.length = 0
   refusal = undefined
+  beforeReply = undefined
   // Each test has a new employer with an unused limit.
   employers += 1
   session = await service.wallet(accountOf(8_000 + employers))
@@ -265,6 +270,42 @@ test('keeps the previous link valid if an invite is refused', async () => {
   const contractor = await service.user('ann', 'again@b.example')
   const accepted = await service.ask('POST', `/invites/${link.split('/').at(-1)}/accept`, { session: contractor })
   expect(accepted.status).toBe(200)
+})
+
+describe('an invite with an Idempotency-Key', () => {
+  const inviteOnce = (id: string) =>
+    service.ask('POST', `/contractors/${id}/invite`, { session, headers: { 'Idempotency-Key': 'k' } })
+  const isReplayed = ({ headers }: Answer) => headers.has('idempotency-replayed')
+
+  test('is mailed once', async () => {
+    const id = await create({ name: 'Ann', email: 'ann@b.example' })
+    const first = await inviteOnce(id)
+    const again = await inviteOnce(id)
+    expect([isReplayed(first), isReplayed(again), again.body]).toEqual([false, true, first.body])
+    expect(letters).toHaveLength(1)
+  })
+
+  test('is refused while the first request is mailing it', async () => {
+    const id = await create({ name: 'Ann', email: 'ann@b.example' })
+    const answers: Answer[] = []
+    beforeReply = async () => answers.push(await inviteOnce(id))
+    const first = await inviteOnce(id)
+    expect(answers).toMatchObject([{ status: 409, body: { code: 'idempotency-key-in-use' } }])
+    expect([first.status, isReplayed(first)]).toEqual([200, false])
+    expect(isReplayed(await inviteOnce(id))).toBe(true)
+    expect(letters).toHaveLength(1)
+  })
+
+  test('is issued and mailed by the next attempt if the mail failed', async () => {
+    const id = await create({ name: 'Ann', email: 'ann@b.example' })
+    refusal = new Error('try later')
+    const failed = await inviteOnce(id)
+    refusal = undefined
+    const second = await inviteOnce(id)
+    expect([failed.status, second.status, isReplayed(second)]).toEqual([422, 200, false])
+    expect(second.body.inviteUrl).not.toBe(failed.body.inviteUrl)
+    expect(letters).toHaveLength(1)
+  })
 })
 
 test('resends an invite for an operator, only by mail, and audits who did it and why', async () => {

@@ -34,6 +34,27 @@ test('signs in again when the session has expired, and repeats the request', asy
   expect(sent).toEqual(['Bearer old {"name":"March"}', 'Bearer new {"name":"March"}'])
 })
 
+test('sends an Idempotency-Key, also when it repeats the request', async () => {
+  const keys: (string | null)[] = []
+  let session = 'old'
+  const client = createPayrollClient({
+    baseUrl: BASE,
+    session: () => session,
+    renew: async () => {
+      session = 'new'
+    },
+    fetch: async (request) => {
+      keys.push(request.headers.get('idempotency-key'))
+      return session === 'new' ? Response.json({ id: 'b' }) : Response.json(EXPIRED, { status: 401 })
+    },
+  })
+  const params = { header: { 'Idempotency-Key': 'march' } }
+  await client.POST('/batches', { params, body: { name: 'March', externalId: 'payroll/3' } })
+  expect(keys).toEqual(['march', 'march'])
+  // @ts-expect-error this operation takes no key
+  await client.POST('/batches/{id}/ready', { params: { ...params, path: { id: 'b' } } })
+})
+
 test('signs in once for requests that expire together', async () => {
   const { create, state } = openClient()
   await Promise.all([create(), create(), create()])

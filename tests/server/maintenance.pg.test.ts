@@ -4,6 +4,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, onTestFinished, tes
 import { refusals } from '#drizzle/schema/audit.ts'
 import { chores } from '#drizzle/schema/chores.ts'
 import { contractors } from '#drizzle/schema/directory.ts'
+import { idempotencyKeys } from '#drizzle/schema/idempotency.ts'
 import { relayJobs, relayLines } from '#drizzle/schema/relay.ts'
 import { usedChallenges } from '#drizzle/schema/transfers.ts'
 import { insertRows, itemRow, jobRow } from '#lib/cli/seed/rows.ts'
@@ -77,6 +78,20 @@ test('deletes 1,000 records in a round, and the rest of them where only a schedu
   await expire(2_500)
   expect(await runChores(service.running, 0)).toMatchObject({ challenges: 1_000, counts: 1_000 })
   expect(await runChores(service.running)).toMatchObject({ challenges: 1_500, counts: 1_500 })
+})
+
+test('deletes Idempotency-Keys after 24 hours', async () => {
+  const ages = [23, 25].map((hours) => ({
+    kind: 'ledger' as const,
+    sub: 'a user',
+    key: `${hours}`,
+    fingerprint: 'a body',
+    outcome: { ids: [] },
+    createdAt: new Date(Date.now() - hours * 3_600_000),
+  }))
+  await service.db.insert(idempotencyKeys).values(ages)
+  expect(await runChores(service.running)).toMatchObject({ keys: 1 })
+  expect(await service.db.select().from(idempotencyKeys)).toMatchObject([{ key: '23' }])
 })
 
 test('logs a failed chore by name and runs the others', async () => {

@@ -24,7 +24,7 @@ interface DocumentedPath {
 }
 
 /** The headers that a response must not have unless the document declares them. */
-const HEADERS = ['ETag', 'Link', 'Retry-After', 'WWW-Authenticate', 'X-Total-Count']
+const HEADERS = ['ETag', 'Idempotency-Replayed', 'Link', 'Retry-After', 'WWW-Authenticate', 'X-Total-Count']
 
 const DOCUMENT = interfaceDocument('http://localhost:3000/api')
 const PATHS = Object.entries(DOCUMENT.paths ?? {}).map(([path, item]) => ({ path, item }))

@@ -4,14 +4,17 @@ interface ComposedRequest {
   url: string
   /** the bearer token; empty for none */
   token: string
+  /** by name; empty ones are left out */
+  headers?: Readonly<Record<string, string>>
   body: string | undefined
 }
 
 /** The request as a command for a POSIX shell. */
-export function curlCommand({ method, url, token, body }: ComposedRequest): string {
+export function curlCommand({ method, url, token, headers = {}, body }: ComposedRequest): string {
   return [
     `curl${method === 'GET' ? '' : ` -X ${method}`} ${quote(url)}`,
     ...(token === '' ? [] : [`-H ${quote(`Authorization: Bearer ${token}`)}`]),
+    ...Object.entries(headers).flatMap(([name, value]) => (value === '' ? [] : `-H ${quote(`${name}: ${value}`)}`)),
     ...(body === undefined ? [] : [`-H ${quote('Content-Type: application/json')}`, `-d ${quote(body)}`]),
   ].join(' \\\n  ')
 }

@@ -4,7 +4,7 @@ import { CALLERS } from '../caller.ts'
 import { OPERATIONS } from '../interface.ts'
 import { GROUPS, type Operation, type RequestSpec, type ResponseSpec } from '../operation.ts'
 import { refusalsOf } from '../operation-refusals.ts'
-import { headersOf } from '../presentation.ts'
+import { headersOf, IDEMPOTENCY_KEY } from '../presentation.ts'
 import { type Field, fieldsOf } from './fields.ts'
 
 export type { Field }
@@ -34,6 +34,8 @@ export interface OperationReference {
   role: string | undefined
   parameters: Parameter[]
   query: Parameter[]
+  /** request headers */
+  headers: Parameter[]
   body: (Content & { acceptsForm: boolean }) | undefined
   /** undefined if it always refuses */
   response: (Content & { description: string; headers: string[] }) | undefined
@@ -74,8 +76,9 @@ function describe(operation: Operation): OperationReference {
       ...parameter,
     })),
     query: query ? describeQuery(query) : [],
+    headers: operation.idempotent ? [{ type: 'string', isRequired: false, ...IDEMPOTENCY_KEY }] : [],
     body: body && { ...describeRequest(body), acceptsForm: body.form ?? false },
-    response: response && describeResponse(response),
+    response: response && describeResponse(response, operation.idempotent !== undefined),
     refusals: [...refusalsOf(operation)],
   }
 }
@@ -88,12 +91,14 @@ function describeQuery(query: RequestSpec<z.ZodType>): Parameter[] {
   return describeRequest(query).fields.map((field) => ({ ...field, example: String(query.example[field.name] ?? '') }))
 }
 
-function describeResponse(response: ResponseSpec<z.ZodType>) {
+function describeResponse(response: ResponseSpec<z.ZodType>, isIdempotent: boolean) {
   const { description, schema, example } = response
   return {
     description,
     fields: schema instanceof z.ZodNever ? [] : fieldsOf(schema, 'output'),
     example: typeof example === 'string' ? example : JSON.stringify(example, null, 2),
-    headers: Object.entries(headersOf(response)).map(([name, header]) => `${name}: ${header.description}`),
+    headers: Object.entries(headersOf(response, isIdempotent)).map(
+      ([name, header]) => `${name}: ${header.description}`,
+    ),
   }
 }

@@ -1,15 +1,18 @@
 import { and, eq, inArray, isNotNull, or } from 'drizzle-orm'
 import { z } from 'zod'
 import { BATCH_STATUSES, type BatchStatus, batches, payouts } from '#drizzle/schema/directory.ts'
+import type { RecordedOutcome } from '#drizzle/schema/idempotency.ts'
 import { relayJobs } from '#drizzle/schema/relay.ts'
 import { recordAudit } from '#lib/db/audit-log.ts'
-import { transactFor } from '#lib/db/connection.ts'
+import { type Database, transactFor, violatedConstraint } from '#lib/db/connection.ts'
+import { transactOnce } from '#lib/db/idempotency.ts'
 import { besidePlace, byTime, orderedBy } from '#lib/db/keyset.ts'
 import { statusesBefore } from '#lib/db/moves.ts'
 import { cutPage, type Page, type pageQuery, pageRequest, placeOf, rowsToRead } from '#lib/db/paging.ts'
 import { readRows } from '#lib/db/rows.ts'
 import { contains } from '#lib/db/search.ts'
 import { Refusal } from '#lib/refusal/refusal.ts'
+import { externalIdField, externalIdShape } from '#lib/text/external-id.ts'
 import { plainText } from '#lib/text/plain-text.ts'
 import type { EmployerContext } from '../context.ts'
 import { isId } from '../ids.ts'
@@ -21,7 +24,7 @@ import type { Employer } from '../users.ts'
 import { NEWEST_RUN, runShape } from './newest-run.ts'
 import { BATCH_MOVES, countPayouts, lockBatches } from './progress.ts'
 
-export const newBatch = z.object({ name: plainText(200) })
+export const newBatch = z.object({ name: plainText(200), externalId: externalIdField.nullish() })
 
 export const batchShape = z.object({
   id: z.string(),
@@ -33,6 +36,7 @@ export const batchShape = z.object({
   createdAt: z.iso.datetime(),
   startedAt: z.iso.datetime().optional(),
   completedAt: z.iso.datetime().optional(),
+  externalId: externalIdShape,
 })
 export type Batch = z.output<typeof batchShape>
 
@@ -47,21 +51,40 @@ const presentBatch = presentAs(batchShape)
 
 /**
  * Creates an empty batch that accepts instructions.
- * @throws Refusal `organisation-dissolved`
+ * @throws Refusal `external-id-taken`, `organisation-dissolved`
  */
 export async function createBatch(
-  { db, employer, now }: EmployerContext,
-  { name }: z.output<typeof newBatch>,
+  context: EmployerContext,
+  { name, externalId }: z.output<typeof newBatch>,
 ): Promise<Batch> {
-  const creating = transactFor(db, employer.organisation, async (tx) => {
-    const { organisation } = employer
-    const [batch] = await tx.insert(batches).values({ organisation, name, createdAt: now }).returning(BATCH_COLUMNS)
+  const { employer, now } = context
+  const { organisation } = employer
+  const create = async (tx: Database) => {
+    const row = { organisation, externalId, name, createdAt: now }
+    const [batch] = await tx.insert(batches).values(row).returning(BATCH_COLUMNS)
     if (!batch) throw new Error('the insert returned no row')
     await requireMember(tx, employer)
     await recordAudit(tx, now, { ...employer, action: 'batch.created', subject: batch.id })
     return presentBatch(batch)
+  }
+  const creating = transactOnce(context, organisation, { work: create, refer: ({ id }) => ({ ids: [id] }) })
+  return await creating.catch((error: unknown) => {
+    if (violatedConstraint(error) !== 'batches_unique_external_id') return refuseDissolved(error)
+    throw new Refusal('external-id-taken', 'another batch has this externalId')
   })
-  return await creating.catch(refuseDissolved)
+}
+
+/**
+ * Presents a batch again that a request has made.
+ * @throws Refusal `batch-not-found` if it was deleted
+ */
+export async function presentCreatedBatch(
+  { db, employer }: EmployerContext,
+  { ids: [id = ''] }: RecordedOutcome,
+): Promise<Batch> {
+  const [batch] = await db.select(BATCH_COLUMNS).from(batches).where(isOwnBatch(employer, id))
+  if (!batch) throw batchNotFound()
+  return presentBatch(batch)
 }
 
 /** The query of GET /batches. */
@@ -76,8 +99,12 @@ export async function listBatches(
   { db, employer: { organisation } }: EmployerContext,
   query: z.output<typeof batchesQuery>,
 ): Promise<Page<Batch>> {
-  const { status, q } = query
-  const filter = and(status && eq(batches.status, status), contains(q, batches.name))
+  const { status, q, externalId } = query
+  const filter = and(
+    status && eq(batches.status, status),
+    externalId === undefined ? undefined : eq(batches.externalId, externalId),
+    contains(q, batches.name),
+  )
   const { items, ...page } = await LIST.readPage(db, organisation, {
     filter,
     page: pageRequest(query),

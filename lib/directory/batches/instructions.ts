@@ -1,63 +1,30 @@
 import { and, eq, inArray, isNull, sql } from 'drizzle-orm'
-import { z } from 'zod'
-import { contractors, payouts } from '#drizzle/schema/directory.ts'
+import { batches, contractors, payouts } from '#drizzle/schema/directory.ts'
+import type { RecordedOutcome } from '#drizzle/schema/idempotency.ts'
 import { recordAudit } from '#lib/db/audit-log.ts'
-import { type Database, transactFor } from '#lib/db/connection.ts'
+import type { Database } from '#lib/db/connection.ts'
+import { transactOnce } from '#lib/db/idempotency.ts'
 import { partsOf } from '#lib/db/parts.ts'
+import { readRows } from '#lib/db/rows.ts'
 import { Refusal } from '#lib/refusal/refusal.ts'
-import { absentOr, plainText, problemOf, textMessages } from '#lib/text/plain-text.ts'
 import type { EmployerContext } from '../context.ts'
 import { activateContractors } from '../contractors/activation.ts'
 import { isId } from '../ids.ts'
-import { PAYOUT_COLUMNS, payoutShape, presentPayout } from '../payouts/payouts.ts'
+import { PAYOUT_COLUMNS, presentPayout } from '../payouts/payouts.ts'
 import type { Employer } from '../users.ts'
 import { batchNotFound, isOwnBatch } from './batches.ts'
+import {
+  explainOthers,
+  type Instructed,
+  type Instruction,
+  type InstructionReason,
+  parseInstruction,
+} from './instruction-rows.ts'
 import { countPayouts, lockBatches } from './progress.ts'
 
-const MAX_LENGTH = 4096
-const AMOUNT_MESSAGES = textMessages(MAX_LENGTH)
-
-/** Why an instruction did not become a payout. The other instructions of the request still do. */
-const INSTRUCTION_REASONS = [
-  'contractor not found',
-  'contractor is not ready',
-  'contractor already in this batch',
-  ...Object.values(AMOUNT_MESSAGES).map((message) => `encryptedAmount ${message}` as const),
-] as const
-type InstructionReason = (typeof INSTRUCTION_REASONS)[number]
-
-/** Accepts any value: a bad amount is an error of that row only, and the other rows still become payouts. */
-const encryptedAmount = z.unknown().optional().meta({
-  type: 'string',
-  'x-row-error': true,
-  description: 'opaque to the service, 1 to 4096 characters; a row without a valid one is an error',
-})
-
-/** A 256 KiB body cannot hold more valid instructions, so a longer list is refused before its rows are parsed. */
-const MAX_INSTRUCTIONS = 4_000
-
-export const newInstructions = z.object({
-  instructions: z.preprocess(
-    (list, context) => {
-      if (!Array.isArray(list) || list.length <= MAX_INSTRUCTIONS) return list
-      context.addIssue(`must have at most ${MAX_INSTRUCTIONS.toLocaleString('en')} items`)
-      return z.NEVER
-    },
-    z.array(z.object({ contractorId: plainText(100), encryptedAmount }, 'must be an object'), {
-      error: absentOr('must be a list'),
-    }),
-  ),
-})
-type Instruction = z.output<typeof newInstructions>['instructions'][number]
-
-const instructionErrorShape = z.object({ contractorId: z.string(), reason: z.enum(INSTRUCTION_REASONS) })
-type InstructionError = z.output<typeof instructionErrorShape>
-
-export const instructedShape = z.object({ payouts: z.array(payoutShape), errors: z.array(instructionErrorShape) })
-export type Instructed = z.output<typeof instructedShape>
-
 /**
- * Adds a payout to a batch for each instruction whose contractor is ready and not yet in the batch.
+ * Adds a payout to a batch for each instruction whose contractor is ready and not yet in the batch. Returns the ids of its payouts
+ * that have the external id of an instruction already.
  * @throws Refusal `batch-not-found`, `batch-locked`
  */
 export async function instructBatch(
@@ -65,29 +32,29 @@ export async function instructBatch(
   { id, instructions }: { id: string; instructions: readonly Instruction[] },
 ): Promise<Instructed> {
   if (!isId(id)) throw batchNotFound()
-  const { db, employer, now } = context
+  const { employer, now } = context
   const { organisation, actor } = employer
-  const ids = instructions.map(({ contractorId }) => contractorId)
-  const problems = instructions.map(({ encryptedAmount }) => rejectAmount(encryptedAmount))
+  const orders = instructions.map(parseInstruction)
+  const ids = orders.map(({ contractorId }) => contractorId)
   await activateContractors(context, ids)
-  return await transactFor(db, organisation, async (tx) => {
+  const work = async (tx: Database) => {
     const payees = await lockPayees(tx, employer, ids)
     const [batch] = await lockBatches(tx, isOwnBatch(employer, id))
     if (!batch) throw batchNotFound()
     if (batch.status !== 'draft') throw new Refusal('batch-locked')
-    const results = instructions.map((instruction, index) => {
-      return { ...instruction, reason: rejectPayee(payees.get(instruction.contractorId)) ?? problems[index] }
-    })
-    const accepted = results.filter(({ reason }) => reason === undefined)
+    const checked = orders.map((order) => ({
+      ...order,
+      reason: rejectPayee(payees.get(order.contractorId)) ?? order.reason,
+    }))
     const inserted = await insertPayouts(
       tx,
-      accepted.map(({ contractorId, encryptedAmount }) => ({
-        organisation,
-        batch: id,
-        contractor: contractorId,
-        address: payees.get(contractorId)?.address,
-        encryptedAmount: String(encryptedAmount),
-      })),
+      checked
+        .filter(({ reason }) => reason === undefined)
+        .map(({ payout, contractorId, externalId, encryptedAmount }) => ({
+          ...{ id: payout, organisation, batch: id, contractor: contractorId, externalId },
+          address: payees.get(contractorId)?.address,
+          encryptedAmount: String(encryptedAmount),
+        })),
     )
     await countPayouts(tx, [batch], { payouts: inserted.length }, { actor, now })
     const detail = { payouts: inserted.length }
@@ -95,8 +62,20 @@ export async function instructBatch(
       return { organisation, actor, action: 'payout.created' as const, subject: payout.id }
     })
     await recordAudit(tx, now, { organisation, actor, action: 'batch.instructed', subject: id, detail }, ...created)
-    return { payouts: inserted.map(presentPayout), errors: errorsOf(results, inserted) }
+    const made = new Set(inserted.map((payout) => payout.id))
+    return { inserted, ...(await explainOthers(tx, { organisation, batch: id }, checked, made)) }
+  }
+  const refer = ({ inserted, existing, errors }: Awaited<ReturnType<typeof work>>): RecordedOutcome => ({
+    ids: inserted.map((payout) => payout.id),
+    ...(existing && { existing }),
+    errors: errors.map(({ row, reason }) => ({ row, code: reason })),
   })
+  const { inserted, existing, errors } = await transactOnce(context, organisation, { work, refer })
+  return {
+    payouts: inserted.map(presentPayout),
+    ...(existing && { existing }),
+    errors: errors.map(({ row: _, ...error }) => error),
+  }
 }
 
 type Payee = Pick<typeof contractors.$inferSelect, 'id' | 'status' | 'address'>
@@ -118,12 +97,6 @@ async function lockPayees(
   return new Map(rows.map((payee) => [payee.id, payee]))
 }
 
-/** Returns the reason to reject an amount, or undefined. */
-function rejectAmount(encryptedAmount: unknown): InstructionReason | undefined {
-  const problem = problemOf(encryptedAmount, MAX_LENGTH)
-  return problem && `encryptedAmount ${AMOUNT_MESSAGES[problem]}`
-}
-
 /** Returns the reason to reject a payee, or undefined. A payee who is already in the batch violates a constraint. */
 function rejectPayee(payee: Payee | undefined): InstructionReason | undefined {
   if (!payee) return 'contractor not found'
@@ -141,14 +114,26 @@ async function insertPayouts(tx: Database, rows: readonly (typeof payouts.$infer
   return inserted
 }
 
-function errorsOf(
-  results: readonly (Instruction & { reason: InstructionReason | undefined })[],
-  inserted: readonly { contractorId: string }[],
-): InstructionError[] {
-  const remaining = new Set(inserted.map(({ contractorId }) => contractorId))
-  return results.flatMap(({ contractorId, reason }) => {
-    // The first accepted instruction of a contractor became its payout; later ones are duplicates.
-    if (reason === undefined && remaining.delete(contractorId)) return []
-    return [{ contractorId, reason: reason ?? 'contractor already in this batch' }]
-  })
+/**
+ * Presents the result of instructions again: the payouts as they are now.
+ * @throws Refusal `batch-not-found` if the batch was deleted, and its payouts with it
+ */
+export async function presentInstructed(
+  { db, employer }: EmployerContext,
+  { id, instructions }: { id: string; instructions: readonly Instruction[] },
+  { ids, existing, errors = [] }: RecordedOutcome,
+): Promise<Instructed> {
+  const { organisation } = employer
+  if (!isId(id) || (await db.$count(batches, isOwnBatch(employer, id))) === 0) throw batchNotFound()
+  const isIt = and(eq(payouts.organisation, organisation), inArray(payouts.id, ids))
+  const rows = await readRows(db, organisation, (reader) => reader.select(PAYOUT_COLUMNS).from(payouts).where(isIt))
+  const present = new Map(rows.map((row) => [row.id, presentPayout(row)]))
+  return {
+    payouts: ids.flatMap((payout) => present.get(payout) ?? []),
+    ...(existing && { existing }),
+    errors: errors.map(({ row, code }) => ({
+      contractorId: instructions[row - 1]?.contractorId ?? '',
+      reason: code as InstructionReason,
+    })),
+  }
 }

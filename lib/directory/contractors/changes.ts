@@ -16,7 +16,7 @@ import { CONTRACTOR_COLUMNS, type Contractor, type ContractorChanges, presentCon
  * Changes some fields of a contractor. The employer may change all fields; the contractor may only change its own
  * address, to an account that it has proven to own. Deactivation cancels the contractor's `draft` and `ready` payouts.
  * @throws Refusal `contractor-not-found`; `employer-required` or `account-unproven` for a contractor; `email-taken`,
- *   `address-taken`
+ *   `address-taken`, `external-id-taken`
  */
 export async function changeContractor(
   { db, accounts, user, now }: UserContext,
@@ -100,7 +100,7 @@ function fieldsOf(changes: object): string[] {
 }
 
 /** A new email and deactivation void the invite links. */
-function plainFields(row: Row, { name, email, rate, status }: ContractorChanges): Partial<Row> {
+function plainFields(row: Row, { name, email, rate, status, externalId }: ContractorChanges): Partial<Row> {
   const folded = email ? foldEmail(email) : null
   const isVoid = (email !== undefined && folded !== row.emailFolded) || status === 'inactive'
   return {
@@ -108,6 +108,7 @@ function plainFields(row: Row, { name, email, rate, status }: ContractorChanges)
     ...(email !== undefined && { email, emailFolded: folded }),
     ...(isVoid && { inviteVersion: row.inviteVersion + 1 }),
     ...(rate !== undefined && { rateAmount: rate?.amount ?? null, rateCurrency: rate?.currency ?? null }),
+    ...(externalId !== undefined && { externalId }),
   }
 }
 

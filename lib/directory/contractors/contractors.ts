@@ -25,9 +25,10 @@ export async function listContractors(
 ): Promise<Page<Contractor>> {
   const { organisation } = context.employer
   await activateBeforeReading(context, { organisation })
-  const { status, q } = query
+  const { status, q, externalId } = query
   const filter = and(
     status && eq(contractors.status, status),
+    externalId === undefined ? undefined : eq(contractors.externalId, externalId),
     contains(q, contractors.name, contractors.email, contractors.address),
   )
   const { items, ...page } = await LIST.readPage(context.db, organisation, {

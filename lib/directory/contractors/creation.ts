@@ -2,7 +2,8 @@ import { randomUUID } from 'node:crypto'
 import { eq } from 'drizzle-orm'
 import { contractors, organisations } from '#drizzle/schema/directory.ts'
 import { recordAudit } from '#lib/db/audit-log.ts'
-import { type Database, transactFor, violatedConstraint } from '#lib/db/connection.ts'
+import { type Database, violatedConstraint } from '#lib/db/connection.ts'
+import { transactOnce } from '#lib/db/idempotency.ts'
 import { Refusal } from '#lib/refusal/refusal.ts'
 import { foldEmail } from '#lib/text/email.ts'
 import type { EmployerContext } from '../context.ts'
@@ -16,22 +17,23 @@ import { CONTRACTOR_COLUMNS, type Contractor, type NewContractor, presentContrac
 const CAPACITY = 50_000
 
 /** Why a contractor cannot be added, as the message of a refusal or of an import's row. */
-export const FULL = 'an organisation has at most 50,000 contractors; remove some first'
-export const SAME_EMAIL = 'another contractor has this email'
-export const SAME_ADDRESS = 'another contractor has this address'
+export const TAKEN = {
+  'external-id-taken': 'another contractor has this externalId',
+  'email-taken': 'another contractor has this email',
+  'address-taken': 'another contractor has this address',
+  'contractors-full': 'an organisation has at most 50,000 contractors; remove some first',
+} as const
 
 /**
  * Creates a contractor: `ready` if its address is registered with the confidential token, else `invited`. It is also
  * `invited` while the ledger cannot be reached.
- * @throws Refusal `email-taken`, `address-taken`, `contractors-full`, `organisation-dissolved`
+ * @throws Refusal `email-taken`, `address-taken`, `external-id-taken`, `contractors-full`, `organisation-dissolved`
  */
-export async function createContractor(
-  { db, accounts, employer, now }: EmployerContext,
-  input: NewContractor,
-): Promise<Contractor> {
+export async function createContractor(context: EmployerContext, input: NewContractor): Promise<Contractor> {
+  const { accounts, employer, now } = context
   const viewingKeys = await findViewingKeys(accounts, [input.address])
-  const creating = transactFor(db, employer.organisation, async (tx) => {
-    if ((await remainingCapacity(tx, employer)) === 0) throw new Refusal('contractors-full', FULL)
+  const create = async (tx: Database) => {
+    if ((await remainingCapacity(tx, employer)) === 0) throw new Refusal('contractors-full', TAKEN['contractors-full'])
     const [row] = await tx
       .insert(contractors)
       .values(contractorRowOf(employer, input, viewingKeys, now))
@@ -39,7 +41,8 @@ export async function createContractor(
     if (!row) throw new Error('the insert returned no row')
     await recordAudit(tx, now, creationEntry(employer, row))
     return presentContractor(row)
-  })
+  }
+  const creating = transactOnce(context, employer.organisation, { work: create, refer: ({ id }) => ({ ids: [id] }) })
   return await creating.catch(refuseConflict)
 }
 
@@ -61,7 +64,7 @@ export async function remainingCapacity(tx: Database, employer: Employer): Promi
 /** A new contractor's invite is immediately open to a user who signs in with its email or address. */
 export function contractorRowOf(
   { organisation }: Employer,
-  { name, email, address, rate }: NewContractor,
+  { name, email, address, rate, externalId }: NewContractor,
   viewingKeys: ViewingKeys,
   now: Date,
 ) {
@@ -69,6 +72,7 @@ export function contractorRowOf(
   return {
     id: randomUUID(),
     organisation,
+    externalId,
     name,
     status: pvk ? ('ready' as const) : ('invited' as const),
     email,
@@ -92,7 +96,9 @@ export function creationEntry(employer: Employer, { id, status }: Pick<Contracto
  */
 export function refuseConflict(error: unknown): never {
   const constraint = violatedConstraint(error)
-  if (constraint === 'contractors_unique_email') throw new Refusal('email-taken', SAME_EMAIL)
-  if (constraint === 'contractors_unique_address') throw new Refusal('address-taken', SAME_ADDRESS)
+  if (constraint === 'contractors_unique_email') throw new Refusal('email-taken', TAKEN['email-taken'])
+  if (constraint === 'contractors_unique_address') throw new Refusal('address-taken', TAKEN['address-taken'])
+  if (constraint === 'contractors_unique_external_id')
+    throw new Refusal('external-id-taken', TAKEN['external-id-taken'])
   return refuseDissolved(error)
 }

@@ -1,8 +1,10 @@
 import { and, eq, gt, isNotNull, isNull, ne, or, sql } from 'drizzle-orm'
 import { auditLog } from '#drizzle/schema/audit.ts'
 import { type ContractorStatus, contractors, organisations } from '#drizzle/schema/directory.ts'
+import type { RecordedOutcome } from '#drizzle/schema/idempotency.ts'
 import { type Actor, recordAudit } from '#lib/db/audit-log.ts'
-import { type Database, transactFor } from '#lib/db/connection.ts'
+import { type Database, transact } from '#lib/db/connection.ts'
+import { finishRequest, forgetRequest, transactOnce } from '#lib/db/idempotency.ts'
 import { Refusal } from '#lib/refusal/refusal.ts'
 import type { DirectoryContext, EmployerContext } from '../context.ts'
 import { isId } from '../ids.ts'
@@ -24,16 +26,24 @@ export async function inviteContractor(
   id: string,
   note?: string,
 ): Promise<{ inviteUrl: string }> {
-  const { db, settings, employer, now } = context
-  const invite = await transactFor(db, employer.organisation, (tx) => issueInvite({ ...context, db: tx }, id, note))
-  const inviteUrl = `${settings.invites.page}${inviteToken(settings.invites.secret, invite)}`
-  if (settings.mail && invite.email !== null) {
+  const { db, settings, employer, once, now } = context
+  const { mail } = settings
+  const invite = await transactOnce<IssuedInvite>(context, employer.organisation, {
+    work: (tx) => issueInvite({ ...context, db: tx }, id, note),
+    refer: referToInvite,
+    unfinishedSeconds: ({ email }) => (mail && email !== null ? MAILING_SECONDS : undefined),
+  })
+  const inviteUrl = linkOf(context, invite)
+  if (mail && invite.email !== null) {
     try {
-      await sendMail(settings.mail, composeInvite({ ...invite, to: invite.email, link: inviteUrl }))
+      await sendMail(mail, composeInvite({ ...invite, to: invite.email, link: inviteUrl }))
     } catch (error) {
       const { detail, ...entry } = entryOf(employer, id, invite.version)
       const reason = error instanceof Refusal ? error.code : 'internal'
-      await recordAudit(db, now, { ...entry, action: 'contractor.mail-failed', detail: { ...detail, reason } })
+      await transact(db, async (tx) => {
+        await recordAudit(tx, now, { ...entry, action: 'contractor.mail-failed', detail: { ...detail, reason } })
+        if (once) await forgetRequest(tx, once, referToInvite(invite))
+      })
       if (!(error instanceof Refusal)) throw error
       const { message, cause, retryAfter } = error
       throw new Refusal(error.code, message, {
@@ -41,11 +51,39 @@ export async function inviteContractor(
         ...(retryAfter !== undefined && { retryAfter }),
       })
     }
+    if (once) await finishRequest(db, once, referToInvite(invite))
   }
   return { inviteUrl }
 }
 
-async function issueInvite(context: EmployerContext, id: string, note: string | undefined) {
+/** After this time, a request that has not mailed its invite counts as failed (seconds): longer than a mail takes. */
+const MAILING_SECONDS = 60
+
+const referToInvite = ({ contractor, version }: InviteName): RecordedOutcome => ({ ids: [contractor], version })
+
+const linkOf = ({ settings: { invites } }: DirectoryContext, name: InviteName) =>
+  `${invites.page}${inviteToken(invites.secret, name)}`
+
+/**
+ * Presents the link again that a request has issued, even if it is void by now. Mails nothing.
+ * @throws Refusal `contractor-not-found` if the contractor was deleted
+ */
+export async function presentIssuedInvite(
+  context: EmployerContext,
+  { ids: [contractor = ''], version = 0 }: RecordedOutcome,
+): Promise<{ inviteUrl: string }> {
+  const { db, employer } = context
+  if ((await db.$count(contractors, ownContractor(employer, contractor))) === 0) throw contractorNotFound()
+  return { inviteUrl: linkOf(context, { contractor, version }) }
+}
+
+interface IssuedInvite extends InviteName {
+  name: string
+  email: string | null
+  company: string | undefined
+}
+
+async function issueInvite(context: EmployerContext, id: string, note: string | undefined): Promise<IssuedInvite> {
   const { db: tx, settings, employer, now } = context
   const { invites, mail } = settings
   const [invite] = await tx

@@ -2,6 +2,7 @@ import { StrKey } from '@stellar/stellar-sdk'
 import { z } from 'zod'
 import { CONTRACTOR_STATUSES, CURRENCIES, contractors } from '#drizzle/schema/directory.ts'
 import { emailField } from '#lib/text/email.ts'
+import { externalIdField, externalIdShape } from '#lib/text/external-id.ts'
 import { absentOr, plainText } from '#lib/text/plain-text.ts'
 import { columnsOf, presentAs } from '../presentation.ts'
 
@@ -48,6 +49,7 @@ export const newContractor = z.object({
   email: optional(emailField),
   address: optional(addressField),
   rate: optional(rateField),
+  externalId: optional(externalIdField),
 })
 export type NewContractor = z.output<typeof newContractor>
 
@@ -57,6 +59,7 @@ export const contractorChanges = z.object({
   email: emailField.nullable().optional(),
   address: addressField.nullable().optional(),
   rate: rateField.nullable().optional(),
+  externalId: externalIdField.nullable().optional(),
   status: z.enum(CONTRACTOR_STATUSES, `must be one of ${CONTRACTOR_STATUSES.join(', ')}`).optional(),
 })
 export type ContractorChanges = z.output<typeof contractorChanges>
@@ -81,6 +84,7 @@ export const contractorRow = z.object(
         .transform(plainDecimal)
         .pipe(z.string().regex(POSITIVE_DECIMAL, RATE_AMOUNT)),
     ).meta({ description: `an agreed rate in USDC, ${READABLE}` }),
+    externalId: optional(externalIdField),
   },
   'row must be an object',
 )
@@ -103,6 +107,7 @@ export const contractorShape = z.object({
     .object({ amount: z.string(), currency: z.enum(CURRENCIES) })
     .optional()
     .meta({ description: 'as it was sent, in clear text' }),
+  externalId: externalIdShape,
   lastPaidAt: z.iso.datetime().optional(),
 })
 export type Contractor = z.output<typeof contractorShape>
@@ -126,6 +131,11 @@ export function presentContractor({ rateAmount: amount, rateCurrency: currency, 
 
 export const importShape = z.object({
   imported: z.array(contractorShape),
+  existing: z.array(z.string()).optional().meta({
+    description:
+      'if rows have an `externalId`: the ids of the contractors that had it already, in the order of the rows',
+    'x-extension': true,
+  }),
   errors: z.array(
     z.object({
       row: z.int().meta({ description: 'counts from 1' }),

@@ -3,9 +3,10 @@ import { z } from 'zod'
 import { batches, PAYOUT_STATUSES, payouts } from '#drizzle/schema/directory.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { cutPage, type Page, type Position, pageQuery, pageRequest, rowsToRead } from '#lib/db/paging.ts'
+import { externalIdShape } from '#lib/text/external-id.ts'
 import type { UserContext } from '../context.ts'
 import { isId } from '../ids.ts'
-import { defineList } from '../lists.ts'
+import { defineList, externalIdFilter } from '../lists.ts'
 import { columnsOf, presentAs } from '../presentation.ts'
 import type { User } from '../users.ts'
 
@@ -24,6 +25,7 @@ export const payoutShape = z.object({
     description: 'returned as it was sent; removed once it is paid or canceled if it was sealed to the relay',
   }),
   paidAt: z.iso.datetime().optional(),
+  externalId: externalIdShape,
 })
 export type Payout = z.output<typeof payoutShape>
 
@@ -50,6 +52,7 @@ export const payoutsQuery = pageQuery.extend({
     .enum(PAYOUT_STATUSES, `must be one of ${PAYOUT_STATUSES.join(', ')}`)
     .optional()
     .meta({ description: 'only payouts with this status' }),
+  externalId: externalIdFilter,
   from: moment.optional().meta({ description: 'only payouts created at or after this time' }),
   to: moment.optional().meta({ description: 'only payouts created before this time' }),
 })
@@ -76,7 +79,7 @@ export async function listPayouts(
   { db, user: { organisation, records } }: UserContext,
   query: z.output<typeof payoutsQuery>,
 ): Promise<Page<Payout>> {
-  const { batchId, contractorId, status, from, to } = query
+  const { batchId, contractorId, status, externalId, from, to } = query
   if ([batchId, contractorId].some((id) => id !== undefined && !isId(id))) return { items: [], next: undefined }
   const page = pageRequest(query)
   const contractors = records.map(({ id }) => id)
@@ -84,6 +87,7 @@ export async function listPayouts(
     batchId === undefined ? undefined : eq(payouts.batch, batchId),
     contractorId === undefined ? undefined : eq(payouts.contractor, contractorId),
     status && eq(payouts.status, status),
+    externalId === undefined ? undefined : eq(payouts.externalId, externalId),
     from && gte(payouts.createdAt, from),
     to && lt(payouts.createdAt, to),
   )

@@ -38,6 +38,7 @@ export default recordPage({
       'Last progress': progressedAt && <Moment at={progressedAt} now={now} />,
       Completed: completedAt && <Moment at={completedAt} now={now} />,
       Took: durationOf(batch, now),
+      'External id': batch.externalId && <code>{batch.externalId}</code>,
       'Batch id': <code>{id}</code>,
     }
   },

@@ -32,6 +32,7 @@ export default recordPage({
       Payments: <PaymentLinks of={{ contractor: id }} />,
       'Last paid': lastPaidAt ? <Moment at={lastPaidAt} now={now} /> : 'Never',
       Added: <Moment at={contractor.createdAt} now={now} />,
+      'External id': contractor.externalId && <code>{contractor.externalId}</code>,
       'Contractor id': <code>{id}</code>,
     }
   },

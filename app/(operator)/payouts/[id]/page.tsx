@@ -28,6 +28,7 @@ export default recordPage({
       Hash: ledgerHash && <TransactionHash value={ledgerHash} network={view.network} isWhole />,
       Created: <Moment at={payout.createdAt} now={view.now} />,
       Paid: paidAt && <Moment at={paidAt} now={view.now} />,
+      'External id': payout.externalId && <code>{payout.externalId}</code>,
       'Payout id': <code>{id}</code>,
     }
   },
