@@ -80,13 +80,19 @@ const CONTRACTION = /^INSERT INTO "contractions" VALUES \((\d+)\);/
 
 /**
  * The statements of a migration that take away what older versions use, or add a condition that they may break, if it does not say in
- * "contractions" from which number of migrations on a version knows. What it does to a table that it creates itself is no matter.
+ * "contractions" from which number of migrations on a version knows. A table or column that it creates itself is no
+ * matter.
  * @param number of the migration, from 1 for the first one
  */
 export function undeclaredContractions(migration: string, number: number): string[] {
   const statements = statementsIn(migration)
   const created = statements.flatMap((statement) => /^CREATE TABLE ("\w+")/.exec(statement)?.[1] ?? [])
-  const isNew = (statement: string) => created.includes(/ (?:ON|ALTER TABLE) ("\w+")/.exec(` ${statement}`)?.[1] ?? '')
+  const added = statements.flatMap((statement) => / ADD COLUMN ("\w+")/.exec(statement)?.[1] ?? [])
+  const isNew = (statement: string) => {
+    const isUnique = statement.startsWith('CREATE UNIQUE INDEX') || / ADD CONSTRAINT /.test(statement)
+    const ofNewTable = created.includes(/ (?:ON|ALTER TABLE) ("\w+")/.exec(` ${statement}`)?.[1] ?? '')
+    return ofNewTable || (isUnique && added.some((column) => statement.includes(column)))
+  }
   const declared = statements.flatMap((statement) => CONTRACTION.exec(statement)?.[1] ?? []).map(Number)
   if (declared.some((least) => least > 1 && least <= number)) return []
   // A wider check replaces the one before. Whether it is wider is for the reader to see.

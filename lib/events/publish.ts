@@ -4,13 +4,13 @@ import { alias } from 'drizzle-orm/pg-core'
 import { auditLog } from '#drizzle/schema/audit.ts'
 import type { AuditAction } from '#drizzle/schema/audit-actions.ts'
 import { chores } from '#drizzle/schema/chores.ts'
-import { contractors, payouts } from '#drizzle/schema/directory.ts'
-import { type EventData, events } from '#drizzle/schema/events.ts'
+import { events } from '#drizzle/schema/events.ts'
 import { envelopes } from '#drizzle/schema/transfers.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
 import { partsOf } from '#lib/db/parts.ts'
 import { perProcess } from '#lib/observability/per-process.ts'
 import { type EventType, TYPE_OF_ACTION } from './event.ts'
+import { readData } from './event-data.ts'
 
 /** The advisory lock of the publisher: one transaction at a time numbers events. */
 const LOCK = 7_220_130_419_663_202n
@@ -164,69 +164,4 @@ async function insertEvents(tx: Database, entries: readonly Entry[]): Promise<nu
   })
   for (const part of partsOf(rows)) await tx.insert(events).values(part)
   return rows.length
-}
-
-/** The statuses that types imply: the record may have moved on before its event is published. */
-const STATUS_OF: Partial<Record<EventType, string>> = {
-  'contractor.ready': 'ready',
-  'batch.created': 'draft',
-  'batch.ready': 'ready',
-  'batch.started': 'started',
-  'batch.completed': 'completed',
-  'batch.failed': 'failed',
-  'payout.created': 'draft',
-  'payout.ready': 'ready',
-  'payout.pending': 'pending',
-  'payout.paid': 'paid',
-  'payout.failed': 'failed',
-  'payout.canceled': 'canceled',
-  'run.started': 'running',
-  'run.completed': 'completed',
-  'run.failed': 'failed',
-}
-
-type Described = EventData & { payee?: string }
-
-/** What each type says: this list, and nothing of the entry but the id of its record. */
-async function readData(tx: Database, typed: readonly Typed[]): Promise<(entry: Typed) => Described> {
-  const idsOf = (...kinds: string[]) => [
-    ...new Set(typed.filter(({ type }) => kinds.includes(kindOf(type))).map(({ record }) => record)),
-  ]
-  const paid = await byId(idsOf('payout'), (ids) =>
-    tx
-      .select({ id: payouts.id, batch: payouts.batch, contractor: payouts.contractor, txHash: payouts.txHash })
-      .from(payouts)
-      .where(inArray(payouts.id, ids)),
-  )
-  const people = await byId(idsOf('contractor', 'invite'), (ids) =>
-    tx.select({ id: contractors.id, status: contractors.status }).from(contractors).where(inArray(contractors.id, ids)),
-  )
-  return ({ type, record }) => {
-    const kind = kindOf(type)
-    const status = STATUS_OF[type]
-    if (kind === 'payout') {
-      const payout = paid.get(record)
-      return {
-        payoutId: record,
-        ...(payout && { batchId: payout.batch, contractorId: payout.contractor, payee: payout.contractor }),
-        ...(status !== undefined && { status }),
-        ...(type === 'payout.paid' && payout?.txHash && { txHash: payout.txHash }),
-      }
-    }
-    if (kind === 'contractor' || kind === 'invite') {
-      const current = type === 'contractor.deleted' ? undefined : (status ?? people.get(record)?.status)
-      return { contractorId: record, ...(current !== undefined && { status: current }) }
-    }
-    return { batchId: record, ...(status !== undefined && { status }) }
-  }
-}
-
-const kindOf = (type: EventType): string => type.slice(0, type.indexOf('.'))
-
-async function byId<Row extends { id: string }>(
-  ids: string[],
-  read: (ids: string[]) => Promise<Row[]>,
-): Promise<Map<string, Row>> {
-  const rows = ids.length === 0 ? [] : await read(ids)
-  return new Map(rows.map((row) => [row.id, row]))
 }

@@ -87,6 +87,7 @@ test.each([
   'ALTER TABLE "notes" ADD COLUMN "by" text DEFAULT \'x\' NOT NULL;',
   'ALTER TABLE "notes" ALTER COLUMN "by" DROP NOT NULL;',
   'CREATE INDEX "notes_by" ON "notes" ("by");',
+  `ALTER TABLE "notes" ADD COLUMN "by" text;${BREAK}CREATE UNIQUE INDEX "notes_by" ON "notes" ("by");`,
   `ALTER TABLE "notes" DROP CONSTRAINT "notes_check";${BREAK}ALTER TABLE "notes" ADD CONSTRAINT "notes_check" CHECK (true);`,
   `CREATE TABLE "others" ();${BREAK}CREATE UNIQUE INDEX "others_by" ON "others" ("by");`,
   `CREATE TABLE "others" ();${BREAK}ALTER TABLE "others" ADD CONSTRAINT "others_by" CHECK (true);`,
