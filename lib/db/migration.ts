@@ -5,6 +5,7 @@ import { max, type SQL, sql } from 'drizzle-orm'
 import { type MigrationMeta, readMigrationFiles } from 'drizzle-orm/migrator'
 import { bigint, PgDialect, type PgSession, pgTable, text } from 'drizzle-orm/pg-core'
 import { contractions } from '#drizzle/schema/contractions.ts'
+import { log } from '#lib/observability/log.ts'
 import { sqlState } from './errors.ts'
 import { type Database, READ_COMMITTED } from './schema.ts'
 
@@ -23,23 +24,19 @@ export const MIGRATIONS = {
  * folder each (1.0), which begins with its time. A migration keeps its digest when `drizzle-kit up` moves it to a folder.
  */
 export function readMigrations(folder = MIGRATIONS.migrationsFolder): MigrationMeta[] {
-  const listed = existsSync(path.join(folder, 'meta', '_journal.json'))
+  const journal = path.join(folder, 'meta', '_journal.json')
+  const listed = existsSync(/* turbopackIgnore: true */ journal)
     ? readMigrationFiles({ ...MIGRATIONS, migrationsFolder: folder })
     : []
-  const separate = readdirSync(folder).flatMap((name): MigrationMeta[] => {
+  const separate = readdirSync(/* turbopackIgnore: true */ folder).flatMap((name): MigrationMeta[] => {
     const [, ...time] = /^(\d{4})(\d\d)(\d\d)(\d\d)(\d\d)(\d\d)_/.exec(name) ?? []
     const [year = 0, month = 0, ...rest] = time.map(Number)
     if (time.length === 0) return []
-    const text = readFileSync(path.join(folder, name, 'migration.sql'), 'utf8')
+    const file = path.join(folder, name, 'migration.sql')
+    const text = readFileSync(/* turbopackIgnore: true */ file, 'utf8')
     const hash = createHash('sha256').update(text).digest('hex')
-    return [
-      {
-        sql: text.split('--> statement-breakpoint'),
-        bps: true,
-        folderMillis: Date.UTC(year, month - 1, ...rest),
-        hash,
-      },
-    ]
+    const folderMillis = Date.UTC(year, month - 1, ...rest)
+    return [{ sql: text.split('--> statement-breakpoint'), bps: true, folderMillis, hash }]
   })
   return [...listed, ...separate].sort((one, other) => one.folderMillis - other.folderMillis)
 }
@@ -136,6 +133,7 @@ async function applyMissing(tx: Database): Promise<void> {
   await new PgDialect().migrate(readMigrations(), sharedSession(tx), MIGRATIONS)
   // It passes over a migration that is older than the last one that was applied.
   if (!(await isMigrated(tx))) throw new OtherSchema(SKIPPED)
+  log('info', 'migrated', { migrations: readMigrations().length })
 }
 
 /**
