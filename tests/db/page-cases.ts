@@ -67,6 +67,7 @@ export const WITHOUT_RECORDS = [
   'docs/errors',
   'docs/guides/[slug]',
   'invite/late',
+  'mail/[token]',
   'sign-in',
 ]
 

@@ -142,6 +142,15 @@ function* statements({ payouts, token, relayKey }: FillOptions): Generator<strin
       UNION ALL SELECT ${at('r', refusal)}, NULL, 'ledger', pg_temp.address('refused', r), 'transfer.refused',
         pg_temp.hash('refused', r), NULL, '{"reason": "quota-transfers"}' FROM generate_series(1, ${refusal}) r) AS entries
     ORDER BY at`
+  // All but the last entries are published.
+  yield `INSERT INTO events (number, token, entry, organisation, payee, type, data, created_at)
+    SELECT row_number() OVER (ORDER BY sequence), left(md5(sequence::text), 16), sequence, audit_log.organisation, contractor, action,
+      jsonb_build_object('payoutId', subject_id, 'contractorId', contractor), at
+    FROM audit_log JOIN payouts ON payouts.id::text = subject_id WHERE action IN ('payout.paid', 'payout.failed')
+      AND sequence < (SELECT max(sequence) - 500 FROM audit_log)`
+  yield `INSERT INTO chores (name, begun_at, after)
+    VALUES ('events', now(), (SELECT max(sequence) - 1000 FROM audit_log)), ('payment-mails', now(), (SELECT max(number) FROM events))
+    ON CONFLICT (name) DO UPDATE SET after = excluded.after`
   const largest = Math.min(MAX_CONTRACTORS, Math.ceil(payouts / 6))
   yield* largeOrganisation(largest)
   yield* channelsAndRun({ payouts: largest, token, relayKey })
