@@ -44,6 +44,11 @@ export const AUDIT_SENTENCES = {
   'channel.resumed': '{channel} was resumed[ by {actor}][: “{note}”]',
   'payments.stopped': 'Payments were stopped[ because of an unknown transaction of {channel}]',
   'payments.resumed': 'Payments were resumed[ by {actor}][: “{note}”]',
+  'webhook.created': 'A webhook was added[ by {actor}][: {url}]',
+  'webhook.removed': 'A webhook was removed[ by {actor}][: {url}]',
+  'webhook.rotated': 'The secret of a webhook was rotated[ by {actor}][: {url}]',
+  'webhook.disabled': 'A webhook was disabled[: {url}]',
+  'webhook.enabled': 'A webhook was enabled again[ by {actor}][: {url}]',
   'attention.acknowledged': 'A notice about {record} was acknowledged[ by {actor}][: “{note}”]',
   'audit.dropped': 'Entries[ from before {month}] were deleted from the audit log[ by {actor}]',
 } as const satisfies Record<`${string}.${string}`, string>

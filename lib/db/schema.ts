@@ -10,6 +10,7 @@ import * as idempotency from '#drizzle/schema/idempotency.ts'
 import * as mails from '#drizzle/schema/mails.ts'
 import * as relay from '#drizzle/schema/relay.ts'
 import * as transfers from '#drizzle/schema/transfers.ts'
+import * as webhooks from '#drizzle/schema/webhooks.ts'
 
 /** Every table of the service. */
 export const schema = {
@@ -24,6 +25,7 @@ export const schema = {
   ...events,
   ...mails,
   ...idempotency,
+  ...webhooks,
 }
 
 /** A database or a transaction of it; verbs take either. */

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { and, eq, exists, inArray, not, or, sql } from 'drizzle-orm'
 import { contractors, identities, organisations } from '#drizzle/schema/directory.ts'
+import { webhooks } from '#drizzle/schema/webhooks.ts'
 import type { Identity } from '#lib/auth/session.ts'
 import { type Actor, recordAudit } from '#lib/db/audit-log.ts'
 import { type Database, violatedConstraint } from '#lib/db/connection.ts'
@@ -74,6 +75,7 @@ export async function dissolveIfEmpty(
     .for('update')
   if (!found) return true
   if (!found.isEmpty) return false
+  await tx.delete(webhooks).where(eq(webhooks.organisation, organisation))
   const hasRemoved = exists(
     tx.select({ one: sql`1` }).from(contractors).where(eq(contractors.organisation, organisation)),
   )
