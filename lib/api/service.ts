@@ -35,7 +35,9 @@ const sweptShape = z.object({
   counts: swept('counts of old refusals and settled transfers deleted, or subtracted from the costs of organisations'),
   events: swept('events published'),
   mails: swept('mails sent to contractors who were paid'),
+  deliveries: swept('old deliveries to webhooks deleted'),
   tables: swept('tables of the embedded database analyzed'),
+  webhooks: swept('attempts to deliver events to webhooks'),
 }) satisfies z.ZodType<ChoreReport>
 
 const READY = {
@@ -137,7 +139,9 @@ export const SERVICE_OPERATIONS = inGroup('Service', [
         counts: 3,
         events: 0,
         mails: 0,
+        deliveries: 0,
         tables: 0,
+        webhooks: 2,
       },
     },
     refusals: ['cron-not-configured'],

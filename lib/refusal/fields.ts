@@ -37,6 +37,7 @@ export const FIELDS = [
   'tx-hash',
   'type',
   'types',
+  'url',
   'wait',
 ] as const
 
@@ -59,4 +60,5 @@ export const REQUIRED_FIELDS = [
   'signed-xdr',
   'token',
   'transaction',
+  'url',
 ] as const satisfies (typeof FIELDS)[number][]

@@ -86,10 +86,12 @@ export const REFUSALS = {
     'archive-not-found': 'nothing is archived under this address',
     'batch-not-found': 'batch not found',
     'contractor-not-found': 'contractor not found',
+    'delivery-not-found': 'delivery not found',
     'identity-not-found': 'no identity of this kind is joined to you',
     'invite-not-found': 'invite not found',
     'job-not-found': 'unknown job',
     'payout-not-found': 'payout not found',
+    'webhook-not-found': 'webhook not found',
   },
   409: {
     'account-missing': 'no ledger account',
@@ -114,6 +116,8 @@ export const REFUSALS = {
     'payout-sent': 'the payout is pending, paid or canceled',
     'run-not-ready': 'the batch cannot be run yet',
     'run-unfinished': 'a run of this batch is not finished',
+    'webhook-disabled': 'the webhook is disabled: send it a test event once it works',
+    'webhooks-full': 'the organisation has reached its limit of 10 webhooks',
   },
   410: {
     'events-gone': 'the database does not have this event: begin again at `oldest`, or read the records',

@@ -7,6 +7,8 @@ import { moveWindows } from '#lib/dashboard/windows.ts'
 import { purgeIdempotencyKeys } from '#lib/db/idempotency.ts'
 import { analyzeGrownTables } from '#lib/db/statistics.ts'
 import { sweepRegistrations } from '#lib/directory/contractors/activation.ts'
+import { deliverDue } from '#lib/events/delivery.ts'
+import { purgeDeliveries } from '#lib/events/delivery-list.ts'
 import { mailPayees } from '#lib/events/payment-mail.ts'
 import { publishEvents } from '#lib/events/publish.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
@@ -40,8 +42,11 @@ const CHORES = {
   events: async ({ database }) => await publishEvents(await database()),
   mails: async ({ database, settings: { mail, paymentMails } }) =>
     mail ? await mailPayees({ db: await database(), mail, ...paymentMails }) : 0,
+  deliveries: async ({ database, now }) => await purgeDeliveries(await database(), now()),
   tables: async ({ database }) => (await analyzeGrownTables(await database())).length,
   archive: async ({ archive }) => (archive ? await ingest(archive, { maxMs: ROUND_MS }) : 0),
+  /** Leases keep the processes apart. */
+  webhooks: async ({ webhooks }) => await deliverDue(webhooks),
 } satisfies Record<string, (service: Service) => Promise<number>>
 
 export type Chore = keyof typeof CHORES
@@ -61,11 +66,12 @@ export const SHARED: ReadonlySet<Chore> = new Set([
   'keys',
   'counts',
   'mails',
+  'deliveries',
   'archive',
 ])
 
 /** Chores whose rounds are limited, and that resolve to 0 once nothing is left to do. */
-const REPEATABLE: ReadonlySet<Chore> = new Set(['envelopes', 'challenges', 'keys', 'counts', 'events'])
+const REPEATABLE: ReadonlySet<Chore> = new Set(['envelopes', 'challenges', 'keys', 'counts', 'events', 'deliveries'])
 
 /** A round looks up some of the waiting contractors, and the next round continues after them. */
 async function sweepContractors(service: Service): Promise<number> {

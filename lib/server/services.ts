@@ -2,6 +2,7 @@ import type { ArchiveContext } from '#lib/archive/ingest.ts'
 import type { Database } from '#lib/db/connection.ts'
 import type { DirectoryContext } from '#lib/directory/context.ts'
 import type { ConfidentialAccounts } from '#lib/directory/contractors/registration.ts'
+import type { Webhooks } from '#lib/events/webhooks.ts'
 import type { Faucet } from '#lib/faucet/faucet.ts'
 import type { Vault } from '#lib/faucet/vault.ts'
 import { perProcess } from '#lib/observability/per-process.ts'
@@ -28,6 +29,8 @@ export interface Service {
   archive: ArchiveContext | undefined
   /** accepts batch jobs */
   batch: BatchContext | undefined
+  /** sends events to the endpoints of organisations */
+  webhooks: Webhooks
   now: () => Date
 }
 

@@ -5,8 +5,9 @@ import type { Sep10Settings } from '#lib/auth/sep10/challenge.ts'
 import type { SessionSettings } from '#lib/auth/session.ts'
 import { deriveKey } from '#lib/auth/shared-secret.ts'
 import { ConfigurationError, type Environment } from '#lib/config/environment.ts'
-import { listenHostOf } from '#lib/config/listen-host.ts'
+import { embedsLedger, listenHostOf } from '#lib/config/listen-host.ts'
 import { type PrivateRelayKey, type PublicRelayKey, publicHalf } from '#lib/config/relay-key.ts'
+import type { InviteSettings } from '#lib/directory/contractors/invite-token.ts'
 import type { MailSettings } from '#lib/directory/mail.ts'
 import type { FaucetRules } from '#lib/faucet/faucet.ts'
 import { type ProverSettings, proverSettings } from '#lib/prover/node/loading.ts'
@@ -45,14 +46,12 @@ export interface Settings {
   archiveUrls: readonly string[]
   /** The contract of the confidential token. */
   token: string | undefined
-  /**
-   * `secret` signs the tokens of invites; `page` with a token appended is an invite's link; `daily` is the maximum number
-   * of mails per day.
-   */
-  invites: { secret: Uint8Array; page: string; daily: number }
+  invites: InviteSettings
   /** the tokens that stop mails at a payment, and the page that they open */
   paymentMails: { secret: Uint8Array; page: string }
   mail: MailSettings | undefined
+  /** `secret` derives the secrets of webhooks; `allowsLoopback` is whether they may be on this computer, also without TLS. */
+  webhooks: { secret: Uint8Array; allowsLoopback: boolean }
   /** The address whose balance of the token's asset is shown, and that token. */
   vault: { address: string; token: string } | undefined
   faucet: { keypair: Keypair; token: string; rules: FaucetRules } | undefined
@@ -116,6 +115,7 @@ export function composeSettings(environment: Environment, embedded: Embedded = {
     },
     paymentMails: { secret: deriveKey(secret, 'payment mails'), page: `${environment.PUBLIC_URL}/mail/` },
     mail: composeMail(environment),
+    webhooks: { secret: deriveKey(secret, 'webhook secrets'), allowsLoopback: embedsLedger(environment) },
     // By default the vault is the token's contract, which contains the assets behind all confidential balances.
     vault: token === undefined ? undefined : { address: environment.BRIDGE_VAULT_ADDRESS ?? token, token },
     faucet: composeFaucet(environment, embedded, token),

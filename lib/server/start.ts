@@ -5,6 +5,8 @@ import { type Environment, environment, isConfigurationError, isDevelopment, isS
 import { embedsLedger } from '#lib/config/listen-host.ts'
 import { readVersion } from '#lib/config/version.ts'
 import { openStore, type Store, type StoreLocation } from '#lib/db/connection.ts'
+import { startDelivering } from '#lib/events/delivering.ts'
+import { resolveHost } from '#lib/events/destination.ts'
 import { startPublishing } from '#lib/events/publishing.ts'
 import { openGranting } from '#lib/faucet/deposit.ts'
 import { openVault } from '#lib/faucet/vault.ts'
@@ -127,9 +129,11 @@ export async function startService(
     const vault = settings.vault && openVault({ ...settings.vault, server: network.server })
     const confidentialAccounts = { network, token: settings.token }
     const batch = settings.batch && { ...settings.batch, relayKey: await keyIdOf(settings.batch.key) }
-    const parts = { archive, tracker, sponsor, faucet, vault, batch }
+    const webhooks = { ...settings.webhooks, database: store.database, mail: settings.mail, now, resolve: resolveHost }
+    const parts = { archive, tracker, sponsor, faucet, vault, batch, webhooks }
     const service = { settings, network, database: store.database, confidentialAccounts, ...parts, now, close }
     if (choresEveryMs > 0) closers.push(startMaintenance(service, choresEveryMs), startPublishing(store.database))
+    if (hasChores) closers.push(startDelivering(service))
     if (embedded.isAlone && settings.relay && batch) {
       // The relay prepares its channels while it runs. If its port is taken, it runs without its two pages.
       closers.push((await startRelay(service, { prepares: true, mayBeMute: true })).close)

@@ -1,0 +1,106 @@
+import { and, eq, inArray, isNull, lt, ne, sql } from 'drizzle-orm'
+import { z } from 'zod'
+import { events } from '#drizzle/schema/events.ts'
+import { DELIVERY_ERRORS, DELIVERY_STATUSES, webhookDeliveries, webhooks } from '#drizzle/schema/webhooks.ts'
+import type { Database } from '#lib/db/connection.ts'
+import { cutPage, type Page, pageQuery, pageRequest } from '#lib/db/paging.ts'
+import { isId } from '#lib/directory/ids.ts'
+import { defineList } from '#lib/directory/lists.ts'
+import { columnsOf, presentAs } from '#lib/directory/presentation.ts'
+import { Refusal } from '#lib/refusal/refusal.ts'
+import { ownWebhook, type WebhooksContext, webhookNotFound } from './webhooks.ts'
+
+export const deliveryShape = z.object({
+  id: z.string(),
+  eventId: z.string(),
+  type: z.string(),
+  status: z.enum(DELIVERY_STATUSES).meta({
+    description: '`held` while the endpoint is disabled; `failed` once no attempt follows',
+  }),
+  attempts: z.int(),
+  createdAt: z.iso.datetime(),
+  attemptedAt: z.iso.datetime().optional().meta({ description: 'when the last attempt began' }),
+  due: z.iso.datetime().optional().meta({
+    description: 'when the next attempt may begin; absent while it waits for an earlier event of its batch',
+  }),
+  endedAt: z.iso.datetime().optional(),
+  error: z.enum(DELIVERY_ERRORS).optional().meta({ description: 'why the last attempt failed' }),
+  responseStatus: z.int().optional(),
+  response: z.string().optional().meta({ description: 'the beginning of the last response’s body' }),
+})
+export const deliveriesShape = z.object({ deliveries: z.array(deliveryShape) })
+
+type Delivery = z.output<typeof deliveryShape>
+
+const COLUMNS = columnsOf(webhookDeliveries, deliveryShape)
+
+type Row = { [Name in keyof typeof COLUMNS]: (typeof webhookDeliveries.$inferSelect)[Name] }
+
+const presentRow = presentAs(deliveryShape)
+
+/** The time of the next attempt means nothing once there is none. */
+const present = (row: Row): Delivery => presentRow({ ...row, due: row.status === 'waiting' ? row.due : null })
+
+const LIST = defineList(webhookDeliveries, { ...COLUMNS, sequence: webhookDeliveries.sequence }, (organisation) =>
+  eq(webhooks.organisation, organisation),
+)
+
+/**
+ * Lists the deliveries of an endpoint, newest first.
+ * @throws Refusal `webhook-not-found`
+ */
+export async function listDeliveries(
+  { db, employer }: WebhooksContext,
+  { id, ...query }: z.output<typeof pageQuery> & { id: string },
+): Promise<Page<Delivery>> {
+  const [webhook] = await db.select({ id: webhooks.id }).from(webhooks).where(ownWebhook(employer, id))
+  if (!webhook) throw webhookNotFound()
+  const page = pageRequest(query)
+  const isOfWebhook = eq(webhookDeliveries.webhook, id)
+  const { items, next } = cutPage(await LIST.readWhere(db, employer.organisation, isOfWebhook, page), page)
+  return { items: items.map(present), next }
+}
+
+export { pageQuery as deliveriesQuery }
+
+/**
+ * Has an event sent again, or now. Events of its batch that wait are sent after it.
+ * @throws Refusal `webhook-not-found`, `delivery-not-found`, `webhook-disabled`
+ */
+export async function redeliver(
+  { db, employer }: WebhooksContext,
+  { id, delivery }: { id: string; delivery: string },
+): Promise<Delivery> {
+  const { webhook, status, event } = webhookDeliveries
+  const [hook] = await db.select({ at: webhooks.disabledAt }).from(webhooks).where(ownWebhook(employer, id))
+  if (!hook) throw webhookNotFound()
+  if (hook.at !== null) throw new Refusal('webhook-disabled')
+  const isThis = and(eq(webhookDeliveries.id, isId(delivery) ? delivery : sql`null`), eq(webhook, id))
+  const isWaiting = sql`${status} = 'waiting'`
+  const isEnabled = inArray(webhook, db.select({ id: webhooks.id }).from(webhooks).where(isNull(webhooks.disabledAt)))
+  const hasEvent = inArray(event, db.select({ number: events.number }).from(events))
+  const [again] = await db
+    .update(webhookDeliveries)
+    .set({
+      status: 'waiting',
+      attempts: sql`case when ${isWaiting} then ${webhookDeliveries.attempts} else 0 end`,
+      due: sql`clock_timestamp()`,
+      endedAt: null,
+    })
+    .where(and(isThis, isEnabled, hasEvent))
+    .returning(COLUMNS)
+  if (!again) throw new Refusal('delivery-not-found')
+  return present(again)
+}
+
+/** How long deliveries are kept (days), and how many a round deletes at most. */
+const KEPT_DAYS = 30
+const MAX_DELETED = 1_000
+
+/** Deletes the oldest of the deliveries that are older, except what still waits: others may wait for it. Resolves to how many. */
+export async function purgeDeliveries(db: Database, now: Date): Promise<number> {
+  const { id, createdAt, status } = webhookDeliveries
+  const isOld = and(lt(createdAt, new Date(now.getTime() - KEPT_DAYS * 86_400_000)), ne(status, 'waiting'))
+  const oldest = db.select({ id }).from(webhookDeliveries).where(isOld).orderBy(createdAt).limit(MAX_DELETED)
+  return (await db.delete(webhookDeliveries).where(inArray(id, oldest)).returning({ id })).length
+}

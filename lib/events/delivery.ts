@@ -1,0 +1,193 @@
+import { and, eq, isNull, sql } from 'drizzle-orm'
+import { events } from '#drizzle/schema/events.ts'
+import { webhookDeliveries, webhooks } from '#drizzle/schema/webhooks.ts'
+import { nameVersion } from '#lib/config/version.ts'
+import { type Database, transact } from '#lib/db/connection.ts'
+import { disable, sendNotices } from './disabling.ts'
+import { presentEvent } from './event.ts'
+import { fanOut } from './fan-out.ts'
+import { postTo, type Reply } from './post.ts'
+import { keyIdOf, signedHeaders } from './signature.ts'
+import type { Webhooks } from './webhooks.ts'
+
+/** Pauses (s) between attempts grow from the first to the last. After the last attempt the endpoint is disabled. */
+export const ATTEMPTS = 14
+const FIRST_PAUSE = 5
+const LAST_PAUSE = 86_400
+
+/** The time limit of an attempt is shorter. */
+const LEASE_SECONDS = 30
+
+/** How many attempts run at once: in this process, of one organisation, and of one endpoint. */
+export const AT_ONCE = 8
+const OF_ORGANISATION = 4
+const OF_ENDPOINT = 2
+
+const CLOCK = sql`clock_timestamp()`
+
+/** The pause (s) after the n-th attempt. */
+export const pauseAfter = (attempt: number): number =>
+  Math.round(FIRST_PAUSE * (LAST_PAUSE / FIRST_PAUSE) ** ((attempt - 1) / (ATTEMPTS - 2)))
+
+/** The condition for deliveries, as `delivery`, whose time has come and that no process is attempting. */
+export const IS_DUE = sql`delivery.status = 'waiting' and delivery.due <= ${CLOCK}
+  and (delivery.leased_until is null or delivery.leased_until <= ${CLOCK})`
+
+/** A delivery that this process attempts; `attempts` includes the attempt, and tells whether another process has begun one since. */
+type Leased = Pick<typeof webhookDeliveries.$inferSelect, 'id' | 'webhook' | 'event' | 'batch' | 'attempts'>
+
+/** Leases the next delivery. An event of a batch waits for the earlier ones that its endpoint gets. */
+async function leaseDelivery(db: Database, secret: Uint8Array): Promise<Leased | undefined> {
+  const next = sql`(select delivery.id from ${webhookDeliveries} as delivery
+      join ${webhooks} as hook on hook.id = delivery.webhook
+    where ${IS_DUE} and hook.disabled_at is null and hook.key_id = ${keyIdOf(secret)}
+      and not exists (select from ${webhookDeliveries} as earlier where earlier.webhook = delivery.webhook
+        and earlier.batch = delivery.batch and earlier.event < delivery.event and earlier.status = 'waiting')
+      and (select count(*) < ${OF_ORGANISATION} and count(*) filter (where other.webhook = hook.id) < ${OF_ENDPOINT}
+        from ${webhookDeliveries} as other join ${webhooks} as owner on owner.id = other.webhook
+        where other.leased_until > ${CLOCK} and owner.organisation = hook.organisation)
+    order by delivery.due, delivery.event limit 1 for no key update of delivery skip locked)`
+  const [leased] = await db
+    .update(webhookDeliveries)
+    .set({
+      attempts: sql`${webhookDeliveries.attempts} + 1`,
+      attemptedAt: CLOCK,
+      leasedUntil: sql`${CLOCK} + make_interval(secs => ${LEASE_SECONDS})`,
+    })
+    .where(sql`${webhookDeliveries.id} = ${next}`)
+    .returning()
+  return leased
+}
+
+/** Sends a leased event, and records what came back. After a crash in between, it is sent again with the same id. */
+async function attempt(context: Webhooks, leased: Leased, stop: AbortSignal | undefined): Promise<void> {
+  const db = await context.database()
+  const [row] = await db
+    .select({ hook: webhooks, event: events, isRotating: IS_ROTATING })
+    .from(webhooks)
+    .innerJoin(events, eq(events.number, leased.event))
+    .where(eq(webhooks.id, leased.webhook))
+  if (!row) return await settle(context, leased, { error: 'event-gone' })
+  const { id, url, secretVersion: version } = row.hook
+  const event = presentEvent(row.event)
+  const reply = await sendMessage(context, { id, url, version, isRotating: row.isRotating }, { ...event, stop })
+  if (stop?.aborted && reply.error === 'timeout') return await giveBack(db, leased)
+  await settle(context, leased, reply)
+}
+
+export const IS_ROTATING = sql<boolean>`coalesce(${webhooks.previousUntil} > ${CLOCK}, false)`
+
+/** Posts an event with its signatures. */
+export async function sendMessage(
+  context: Webhooks,
+  { url, ...secret }: { id: string; url: string; version: number; isRotating: boolean },
+  { stop, ...event }: { id: string; type: string; createdAt: string; data: object; stop?: AbortSignal | undefined },
+): Promise<Reply> {
+  const body = JSON.stringify(event)
+  const signed = signedHeaders(context.secret, secret, { id: event.id, body, at: context.now() })
+  const agent = `confidential-payroll/${nameVersion()}`
+  const headers = { 'content-type': 'application/json', 'user-agent': agent, ...signed }
+  return await postTo(url, { rules: context, headers, body, stop })
+}
+
+/** The condition for a delivery that no other process has begun to attempt since. */
+const isLeased = ({ id, attempts }: Leased) =>
+  and(eq(webhookDeliveries.id, id), eq(webhookDeliveries.attempts, attempts), eq(webhookDeliveries.status, 'waiting'))
+
+/** The process ends: the next one attempts the delivery at once. */
+async function giveBack(db: Database, leased: Leased): Promise<void> {
+  const before = { attempts: leased.attempts - 1, leasedUntil: null }
+  await db.update(webhookDeliveries).set(before).where(isLeased(leased))
+}
+
+async function settle(context: Webhooks, leased: Leased, reply: Reply): Promise<void> {
+  const { error = null, status: responseStatus = null, text: response = null } = reply
+  const isGone = responseStatus === 410
+  const isLast = error === null || error === 'event-gone' || isGone || leased.attempts >= ATTEMPTS
+  const pause = Math.max(pauseAfter(leased.attempts), Math.min(reply.retryAfter ?? 0, LAST_PAUSE))
+  const next = isLast
+    ? ({ status: error === null ? 'delivered' : 'failed', endedAt: CLOCK } as const)
+    : { due: sql`${CLOCK} + make_interval(secs => ${pause})` }
+  await transact(await context.database(), async (tx) => {
+    // New deliveries of the endpoint are made before or after, so that none waits for this one in vain.
+    await tx.select({ id: webhooks.id }).from(webhooks).where(eq(webhooks.id, leased.webhook)).for('no key update')
+    const [ended] = await tx
+      .update(webhookDeliveries)
+      .set({ error, responseStatus, response, leasedUntil: null, ...next })
+      .where(isLeased(leased))
+      .returning({ id: webhookDeliveries.id })
+    if (!ended || !isLast) return
+    await wakeNext(tx, leased)
+    if (error === null || error === 'event-gone') return
+    await disable(tx, leased.webhook, isGone ? 'gone' : 'failing', context.now())
+  })
+}
+
+/** Makes the next event of the batch due. */
+async function wakeNext(tx: Database, { webhook, batch, event }: Leased): Promise<void> {
+  if (batch === null) return
+  const isNext = sql`${webhookDeliveries.id} = (select later.id from ${webhookDeliveries} as later
+    where later.webhook = ${webhook} and later.batch = ${batch} and later.event > ${event} and later.status = 'waiting'
+    order by later.event limit 1)`
+  await tx
+    .update(webhookDeliveries)
+    .set({ due: CLOCK })
+    .where(and(isNext, isNull(webhookDeliveries.due)))
+}
+
+interface AttemptOptions {
+  /** how long new attempts are begun */
+  maxMs?: number
+  /** how many attempts this process makes now, for calls at the same time to share */
+  slots?: { busy: number }
+  stop?: AbortSignal
+}
+
+/**
+ * Delivers the events of which endpoints have had no delivery yet, and what else is due, at least once each; any number of processes
+ * may do so at once. Resolves to how many attempts it made.
+ */
+export async function deliverDue(
+  context: Webhooks,
+  { maxMs = 20_000, ...options }: AttemptOptions = {},
+): Promise<number> {
+  const end = performance.now() + maxMs
+  await fanOut(context, () => performance.now() >= end)
+  return await attemptDue(context, { ...options, maxMs: end - performance.now() })
+}
+
+/** Makes the attempts that are due, and mails the employers of endpoints that were disabled. */
+export async function attemptDue(
+  context: Webhooks,
+  { maxMs = Number.POSITIVE_INFINITY, slots = { busy: 0 }, stop }: AttemptOptions,
+): Promise<number> {
+  const end = performance.now() + maxMs
+  const isOver = () => stop?.aborted === true || performance.now() >= end
+  const db = await context.database()
+  let count = 0
+  const work = async () => {
+    if (slots.busy >= AT_ONCE) return
+    slots.busy += 1
+    try {
+      while (!isOver()) {
+        const leased = await leaseDelivery(db, context.secret)
+        if (!leased) return
+        count += 1
+        // Another one may be due, too.
+        start(work())
+        await attempt(context, leased, stop)
+      }
+    } finally {
+      slots.busy -= 1
+    }
+  }
+  const begun: Promise<unknown>[] = []
+  const failures: unknown[] = []
+  const start = (task: Promise<void>) => begun.push(task.catch((error: unknown) => failures.push(error)))
+  start(work())
+  // The list grows while it is waited for.
+  for (const task of begun) await task
+  await sendNotices(context)
+  if (failures.length > 0) throw failures[0]
+  return count
+}

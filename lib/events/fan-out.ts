@@ -1,0 +1,60 @@
+import { and, eq, gt, isNull, sql } from 'drizzle-orm'
+import { events } from '#drizzle/schema/events.ts'
+import { webhookDeliveries, webhooks } from '#drizzle/schema/webhooks.ts'
+import { type Database, transact } from '#lib/db/connection.ts'
+import { keyIdOf } from './signature.ts'
+import type { Webhooks } from './webhooks.ts'
+
+/** How many endpoints are looked for at a time, and how many events of each. */
+const ENDPOINTS = 100
+const EVENTS = 500
+
+/**
+ * Makes the deliveries of the events that are newer than the cursors of enabled endpoints whose secrets this process has, until `isOver`. Events become visible in
+ * the order of their numbers, because one publisher at a time commits them.
+ */
+export async function fanOut({ database, secret }: Webhooks, isOver: () => boolean): Promise<void> {
+  const isNewer = and(eq(events.organisation, webhooks.organisation), gt(events.number, webhooks.cursor))
+  const hasNewer = sql`exists (select from ${events} where ${isNewer})`
+  const isServed = and(isNull(webhooks.disabledAt), eq(webhooks.keyId, keyIdOf(secret)))
+  const db = await database()
+  while (!isOver()) {
+    const behind = await db
+      .select({ id: webhooks.id })
+      .from(webhooks)
+      .where(and(isServed, hasNewer))
+      .orderBy(webhooks.cursor)
+      .limit(ENDPOINTS)
+    if (behind.length === 0) return
+    for (const { id } of behind) await makeDeliveries(db, id)
+  }
+}
+
+/**
+ * Makes the deliveries of an endpoint's next events, and moves its cursor. The lock of the endpoint's row keeps other processes away,
+ * and attempts from ending meanwhile: of a batch, only the first that waits is due, and each that ends wakes the next.
+ */
+async function makeDeliveries(db: Database, id: string): Promise<void> {
+  await transact(db, async (tx) => {
+    const isThis = and(eq(webhooks.id, id), isNull(webhooks.disabledAt))
+    const [hook] = await tx.select({ id: webhooks.id }).from(webhooks).where(isThis).for('no key update')
+    if (!hook) return
+    await tx.execute(sql`with fresh as (
+        select event.number, event.token, event.type, (event.data ->> 'batchId')::uuid as batch, hook.types
+          from ${webhooks} as hook join ${events} as event
+            on event.organisation = hook.organisation and event.number > hook.cursor
+          where hook.id = ${id} order by event.number limit ${EVENTS}
+      ), wanted as (
+        select *, row_number() over (partition by batch order by number) as place from fresh
+          where types is null or type = any(types)
+      ), made as (
+        insert into ${webhookDeliveries} (webhook, event, event_id, type, batch, due)
+          select ${id}::uuid, number, number || '-' || token, type, batch,
+            case when batch is null or (place = 1 and not exists (select from ${webhookDeliveries} as earlier
+              where earlier.webhook = ${id} and earlier.batch = wanted.batch and earlier.status in ('waiting', 'held')))
+              then clock_timestamp() end
+          from wanted order by number
+      ) update ${webhooks} as hook set cursor = (select max(number) from fresh)
+        where hook.id = ${id} and exists (select from fresh)`)
+  })
+}
