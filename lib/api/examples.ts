@@ -11,6 +11,9 @@ export const EXAMPLE = {
   payoutId: 'c2a9d2ab-5b0e-4d0f-b5a1-1f0b7a6e3c44',
   jobId: '7a1e2f0c-0a43-4ac1-8f0e-6d5b1c9e2f33',
   orgId: '9e3b1d77-26a4-4e0f-9a61-0b2c4d8f5a66',
+  webhookId: 'b6f1a0c9-4d1e-4f7b-9a55-3c0d2e1f7a88',
+  deliveryId: 'e4a7c1d2-6b3f-4c8e-8d09-5f2a1b0c9e77',
+  webhookSecret: `whsec_${'c2VjcmV0'.repeat(5)}c2U=`,
   session: 'eyJhbGciOiJIUzI1NiIsInR5cCI6InNlc3Npb24rand0In0.eyJraW5kIjoibGVkZ2VyIn0.c2lnbmF0dXJl',
   invite: 'Xwx-CjxVSm6dDi9qH3uMEQAAAAGenp6enp6enp6enp6enp6enp6enp6enp6enp6enp6eng',
   hash: '3a7f0e6dbb0b7b0c8f9bfd0e2f1f5c0d9b1a4e7c6d5f8e9a0b1c2d3e4f5a6b7c',
@@ -73,4 +76,24 @@ export const ME_EXAMPLE = {
     stroops: { used: '1843200', limit: '500000000' },
     resetsAt: '2026-03-03T00:00:00.000Z',
   },
+} as const
+
+export const WEBHOOK_EXAMPLE = {
+  id: EXAMPLE.webhookId,
+  url: 'https://erp.example/payroll-events',
+  types: ['payout.paid', 'payout.failed'],
+  createdAt: EXAMPLE.created,
+}
+
+export const DELIVERY_EXAMPLE = {
+  id: EXAMPLE.deliveryId,
+  eventId: '4711-9f86d081884c7d65',
+  type: 'payout.paid',
+  status: 'delivered',
+  attempts: 1,
+  createdAt: EXAMPLE.paid,
+  attemptedAt: EXAMPLE.paid,
+  endedAt: EXAMPLE.paid,
+  responseStatus: 204,
+  response: '',
 } as const

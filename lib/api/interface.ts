@@ -18,6 +18,7 @@ import { RUN_OPERATIONS } from './runs.ts'
 import { SERVICE_OPERATIONS } from './service.ts'
 import { SESSION_OPERATIONS } from './sessions.ts'
 import { TRANSFER_OPERATIONS } from './transfers.ts'
+import { WEBHOOK_OPERATIONS } from './webhooks.ts'
 
 // Declared here because the document describes all operations, this one included.
 const getDocument = operation({
@@ -49,6 +50,7 @@ export const OPERATIONS: readonly Operation[] = [
   ...RUN_OPERATIONS,
   ...PAYOUT_OPERATIONS,
   ...EVENT_OPERATIONS,
+  ...WEBHOOK_OPERATIONS,
   ...ME_OPERATIONS,
   ...FUNDING_OPERATIONS,
   ...JOB_OPERATIONS,

@@ -14,6 +14,7 @@ export const GROUPS = {
   Contractors: 'The directory of payees. It holds public data only, never a secret.',
   Batches: 'Disbursements, their payouts and their progress.',
   Events: 'What has happened, for programs: ids and statuses, in order, without an amount or a name.',
+  Webhooks: 'Events, posted to the employer’s own systems and signed by the Standard Webhooks specification.',
   Me: 'The caller and its roles.',
   Funding: 'Test funds, and the vault that backs the confidential balances.',
   Relay: 'Batches that the headless relay pays from its own channel accounts.',

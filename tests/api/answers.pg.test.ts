@@ -1,10 +1,11 @@
 import type { AddressInfo } from 'node:net'
 import { Keypair } from '@stellar/stellar-sdk'
-import { sql } from 'drizzle-orm'
+import { eq, sql } from 'drizzle-orm'
 import { SMTPServer } from 'smtp-server'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { idempotencyKeys } from '#drizzle/schema/idempotency.ts'
 import { CHANNEL_PROBLEMS, paymentStops, relayChannels } from '#drizzle/schema/relay.ts'
+import { webhookDeliveries, webhooks } from '#drizzle/schema/webhooks.ts'
 import { CALLERS } from '#lib/api/caller.ts'
 import { OPERATIONS } from '#lib/api/interface.ts'
 import type { Operation } from '#lib/api/operation.ts'
@@ -12,6 +13,7 @@ import { refusalsOf } from '#lib/api/operation-refusals.ts'
 import { ingest } from '#lib/archive/ingest.ts'
 import { mintSession } from '#lib/auth/session.ts'
 import { ConfigurationError } from '#lib/config/environment.ts'
+import { MAX_WEBHOOKS } from '#lib/events/webhooks.ts'
 import { requireRequestLeft, requireUserRequestLeft } from '#lib/http/request-limit.ts'
 import { provideService } from '#lib/server/services.ts'
 import { buildMerge, buildTransfer } from '#lib/wallet/calls.ts'
@@ -501,6 +503,7 @@ test('presents the response to a repeated Idempotency-Key again', async () => {
     [`/contractors/${contractorId}/invite`, undefined],
     ['/batches', { name: 'July', externalId: 'payroll/7' }],
     [`/batches/${batch}/instructions`, { instructions }],
+    ['/webhooks', { url: 'https://127.0.0.1.invalid/events' }],
   ]
   for (const [path, body] of requests) {
     const send = (key = path) => ask('POST', path, { ...as(boss, body), headers: { 'Idempotency-Key': key } })
@@ -521,6 +524,7 @@ test('presents the response to a repeated Idempotency-Key again', async () => {
 test.each([
   ['/contractors', { name: 'Ann' }],
   ['/batches', { name: 'March' }],
+  ['/webhooks', { url: 'https://127.0.0.1.invalid/events' }],
 ])('responds with 404 to a repeated POST %s if the record was deleted', async (path, body) => {
   const boss = await service.signIn('deleting')
   const send = () => ask('POST', path, { ...as(boss, body), headers: { 'Idempotency-Key': path } })
@@ -543,6 +547,35 @@ test('does not lock a started batch again', async () => {
   expect((await ask('GET', `/batches/${id}`, as(ada))).body.status).toBe('completed')
   expect(await statusOf('POST', `/batches/${id}/ready`, as(ada))).toBe(409)
   expect(await statusOf('DELETE', `/batches/${id}`, as(ada))).toBe(409)
+})
+
+test('manages webhooks', async () => {
+  const [eve, walt] = [await service.signIn('hooked'), await service.signIn('other')]
+  const url = 'https://127.0.0.1.invalid/events'
+  const { body: hook } = await ask('POST', '/webhooks', as(eve, { url }))
+  for (const bad of [{}, { url: 'http://erp.example' }, { url: 'https://10.0.0.1' }, { url, types: ['x'] }])
+    expect(await statusOf('POST', '/webhooks', as(eve, bad))).toBe(400)
+  expect(await statusOf('GET', '/webhooks', as(eve))).toBe(200)
+  for (const name of ['Grace', 'Ada']) await service.hire(eve, { name })
+  const isOfHook = eq(webhookDeliveries.webhook, String(hook.id))
+  await expect.poll(() => service.db.$count(webhookDeliveries, isOfHook), { timeout: 10_000 }).toBe(2)
+  const { body, headers } = await ask('GET', `/webhooks/${hook.id}/deliveries?limit=1`, as(eve))
+  const [delivery] = body.deliveries as { id: string }[]
+  expect(await statusOf('GET', `/webhooks/${hook.id}/deliveries?limit=0`, as(eve))).toBe(400)
+  expect(headers.get('Link')).toMatch(/rel="next"/)
+  const redeliver = `/webhooks/${hook.id}/deliveries/${delivery?.id}/redeliver`
+  for (const path of [`/webhooks/${hook.id}/test`, `/webhooks/${hook.id}/secret`, redeliver]) {
+    expect(await statusOf('POST', path, as(eve))).toBe(200)
+    expect(await statusOf('POST', path, as(walt))).toBe(404)
+  }
+  expect(await statusOf('GET', `/webhooks/${hook.id}/deliveries`, as(walt))).toBe(404)
+  await service.db.update(webhooks).set({ disabledAt: new Date(), disabledReason: 'gone' })
+  expect(await statusOf('POST', redeliver, as(eve))).toBe(409)
+  for (let count = 1; count < MAX_WEBHOOKS; count += 1)
+    expect(await statusOf('POST', '/webhooks', as(eve, { url }))).toBe(200)
+  expect(await statusOf('POST', '/webhooks', as(eve, { url }))).toBe(409)
+  expect(await statusOf('DELETE', `/webhooks/${hook.id}`, as(walt))).toBe(404)
+  expect(await statusOf('DELETE', `/webhooks/${hook.id}`, as(eve))).toBe(200)
 })
 
 test('presents and renames the caller', async () => {

@@ -50,6 +50,7 @@ test('marks operations and fields beyond the specification', () => {
     'delete /batches/{id}',
     'delete /me/identities/{kind}',
     'delete /payouts/{id}',
+    'delete /webhooks/{id}',
     'get /archive/v1/health',
     'get /archive/v1/tokens/{contract}/accounts/{account}/checkpoint',
     'get /archive/v1/tokens/{contract}/accounts/{account}/events',
@@ -62,6 +63,8 @@ test('marks operations and fields beyond the specification', () => {
     'get /openapi.json',
     'get /ready',
     'get /relay',
+    'get /webhooks',
+    'get /webhooks/{id}/deliveries',
     'patch /me',
     'post /auth/sep10',
     'post /batches/{id}/run',
@@ -69,6 +72,10 @@ test('marks operations and fields beyond the specification', () => {
     'post /calls',
     'post /invites/{token}/accept',
     'post /me/identities',
+    'post /webhooks',
+    'post /webhooks/{id}/deliveries/{delivery}/redeliver',
+    'post /webhooks/{id}/secret',
+    'post /webhooks/{id}/test',
   ])
   for (const { method, path, extension } of OPERATIONS) {
     const operation = (document.paths?.[path] as Record<string, unknown> | undefined)?.[method.toLowerCase()]

@@ -4,6 +4,7 @@ import { expect, test } from 'vitest'
 import { z } from 'zod'
 import { OPERATIONS } from '#lib/api/interface.ts'
 import { refusalShape } from '#lib/api/presentation.ts'
+import { eventShape } from '#lib/events/event.ts'
 import { isRefusalCode } from '#lib/refusal/refusal.ts'
 
 const page = readFileSync('docs/api.md', 'utf8')
@@ -26,9 +27,10 @@ test('lists only codes from the table on the page', () => {
   expect(codes.filter((code) => !isRefusalCode(code))).toEqual([])
 })
 
-/** The bodies of every response; an unknown route has a separate one. */
+/** The bodies of every response, and of a request to a webhook; an unknown route has a separate one. */
 const ANSWERS = [
   ...OPERATIONS.flatMap(({ response }) => response?.schema ?? []),
+  eventShape,
   refusalShape.strict(),
   z.object({ statusCode: z.literal(404), error: z.literal('Not Found'), message: z.string() }),
 ]

@@ -1,0 +1,7 @@
+import { routes } from '#lib/api/routes.ts'
+import { WEBHOOK_OPERATIONS } from '#lib/api/webhooks.ts'
+
+export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = routes(
+  '/webhooks/{id}/deliveries/{delivery}/redeliver',
+  WEBHOOK_OPERATIONS,
+)
