@@ -3,6 +3,7 @@ import { acknowledgements } from '#drizzle/schema/audit.ts'
 import { batches, identities } from '#drizzle/schema/directory.ts'
 import { relayJobs } from '#drizzle/schema/relay.ts'
 import { transfers } from '#drizzle/schema/transfers.ts'
+import { webhooks } from '#drizzle/schema/webhooks.ts'
 import { type Actor, recordAudit } from '#lib/db/audit-log.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
 import { isId } from '#lib/directory/ids.ts'
@@ -21,7 +22,8 @@ export const ACKNOWLEDGEABLE = {
   foundPaid: { record: 'transfer', lastEvent: transfers.settledAt },
   jobFailed: { record: 'job', lastEvent: relayJobs.endedAt },
   jobStalled: { record: 'job', lastEvent: JOB_PROGRESSED_AT },
-} as const satisfies Record<string, { record: 'batch' | 'job' | 'transfer'; lastEvent: SQLWrapper }>
+  webhookDisabled: { record: 'webhook', lastEvent: webhooks.disabledAt },
+} as const satisfies Record<string, { record: 'batch' | 'job' | 'transfer' | 'webhook'; lastEvent: SQLWrapper }>
 export type AcknowledgeableCondition = keyof typeof ACKNOWLEDGEABLE
 
 const { condition, subject, seen } = acknowledgements
@@ -74,7 +76,7 @@ async function findRecord(db: Database, of: AcknowledgeableCondition, id: string
       .where(eq(relayJobs.id, id))
     return job
   }
-  const table = record === 'batch' ? batches : transfers
+  const table = { batch: batches, transfer: transfers, webhook: webhooks }[record]
   const [row] = await db.select({ organisation: table.organisation, lastEvent }).from(table).where(eq(table.id, id))
   return row
 }

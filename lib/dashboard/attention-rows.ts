@@ -4,6 +4,7 @@ import { acknowledgements } from '#drizzle/schema/audit.ts'
 import { batches, contractors, identities, organisations, payouts } from '#drizzle/schema/directory.ts'
 import { relayJobs } from '#drizzle/schema/relay.ts'
 import { transfers } from '#drizzle/schema/transfers.ts'
+import { webhooks } from '#drizzle/schema/webhooks.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { ACKNOWLEDGEABLE, type AcknowledgeableCondition, acknowledges } from './acknowledgements.ts'
 import { type AttentionRow, MAX_LISTED, type RecordCondition } from './attention.ts'
@@ -12,6 +13,7 @@ import { jobFailed } from './failed-jobs.ts'
 import { jobStalled } from './stalled-jobs.ts'
 import { foundPaid, outcomeUnknown, transferOverdue } from './transfer-conditions.ts'
 import { refusalCode } from './transfer-rows.ts'
+import { webhookDisabled } from './webhooks.ts'
 
 /** The conditions of records, in the order in which a record's page lists them. */
 export const CONDITIONS = {
@@ -22,30 +24,31 @@ export const CONDITIONS = {
   jobStalled,
   payoutsFailed,
   foundPaid,
+  webhookDisabled,
 } as const satisfies Record<AcknowledgeableCondition, RecordCondition>
 
 const NAMES = Object.keys(CONDITIONS) as AcknowledgeableCondition[]
 
-const TABLES = { batch: batches, job: relayJobs, transfer: transfers } as const
+const TABLES = { batch: batches, job: relayJobs, transfer: transfers, webhook: webhooks } as const
 
 /** A record whose page lists what needs attention about it. */
-export type Subject = { batch: string } | { transfer: string } | { job: string }
+export type Subject = { batch: string } | { transfer: string } | { job: string } | { organisation: string }
 
 /**
  * Reads the records that need attention in one statement, at most MAX_LISTED of each condition. Acknowledged records are left out.
  * @param only a record, to read it and what belongs to it alone, acknowledged or not
  */
 export async function readRows(db: Database, now: Date, only?: Subject): Promise<AttentionRow[]> {
-  const names = NAMES.filter((name) => only === undefined || 'batch' in only || ACKNOWLEDGEABLE[name].record in only)
+  const names = NAMES.filter((name) => only === undefined || isOnPageOf(ACKNOWLEDGEABLE[name].record, only))
   const [first, second, ...others] = names.map((name) => selectRecords(db, name, now, only).limit(MAX_LISTED))
-  if (!first || !second) return []
-  const found = unionAll(first, second, ...others).as('found')
+  if (!first) return []
+  const found = (second ? unionAll(first, second, ...others) : first).as('found')
   const { note, operator, at } = acknowledgements
   const { payoutCount, settledCount, failedCount } = batches
   const { kind, recipient, createdAt } = transfers
   const sub = sql<string | null>`coalesce(${relayJobs.userSub}, ${transfers.quotaAccount}, ${transfers.account})`
   const userKind = sql`coalesce(${relayJobs.userKind}, 'ledger')`
-  const organisation = sql`coalesce(${batches.organisation}, ${transfers.organisation}, ${identities.organisation})`
+  const organisation = sql`coalesce(${batches.organisation}, ${transfers.organisation}, ${webhooks.organisation}, ${identities.organisation})`
   const rows = await db
     .select({
       condition: found.condition,
@@ -64,6 +67,7 @@ export async function readRows(db: Database, now: Date, only?: Subject): Promise
     .leftJoin(acknowledgements, acknowledges(found))
     .leftJoin(transfers, eq(transfers.id, found.id))
     .leftJoin(relayJobs, eq(relayJobs.id, found.id))
+    .leftJoin(webhooks, eq(webhooks.id, found.id))
     .leftJoin(payouts, eq(payouts.id, sql`coalesce(${transfers.payout}, ${transfers.foundFor})`))
     .leftJoin(batches, eq(batches.id, sql`coalesce(${payouts.batch}, ${relayJobs.batch}, ${found.id})`))
     .leftJoin(contractors, eq(contractors.id, payouts.contractor))
@@ -101,8 +105,15 @@ function selectRecords(db: Database, name: AcknowledgeableCondition, now: Date, 
     .$dynamic()
 }
 
+/** Whether the page of a record lists the conditions of a type of records: a batch's has those of its jobs and transfers. */
+function isOnPageOf(record: keyof typeof TABLES, only: Subject): boolean {
+  if ('organisation' in only) return record === 'webhook'
+  return 'batch' in only ? record !== 'webhook' : record in only
+}
+
 /** The condition that a record is another one, or belongs to it. */
 function isOf(record: keyof typeof TABLES, only: Subject): SQL | undefined {
+  if ('organisation' in only) return eq(webhooks.organisation, only.organisation)
   if ('transfer' in only) return eq(transfers.id, only.transfer)
   if ('job' in only) return eq(relayJobs.id, only.job)
   if (record === 'batch') return eq(batches.id, only.batch)

@@ -56,6 +56,13 @@ const isUndecided = ({ condition }: AttentionRow) => condition === 'transferOver
 
 const PAGES = { batch: '/batches', job: '/jobs', transfer: '/transfers' } as const
 
+/** The page of a record, where one of its tabs lists the cause. A webhook is on the page of its organisation. */
+function pageOf({ condition, id, organisation }: AttentionRow, tab: string | undefined): string {
+  const { record } = ACKNOWLEDGEABLE[condition]
+  if (record === 'webhook') return organisation ? `/organisations/${organisation.id}#webhooks` : ''
+  return `${PAGES[record]}/${id}${tab ? `?status=${tab}` : ''}`
+}
+
 function itemOf(row: AttentionRow, tab: string | undefined) {
   const { condition, id, lastEvent, acknowledgement, batch, organisation, user, contractor } = row
   const { record } = ACKNOWLEDGEABLE[condition]
@@ -68,7 +75,7 @@ function itemOf(row: AttentionRow, tab: string | undefined) {
     ...(contractor && { contractors: [contractor] }),
     acknowledgeable: { condition, subject: id, lastEvent },
     acknowledgement,
-    page: `${PAGES[record]}/${id}${tab ? `?status=${tab}` : ''}`,
+    page: pageOf(row, tab),
   }
 }
 

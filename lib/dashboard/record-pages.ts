@@ -23,6 +23,7 @@ import {
   TRANSFER_ACTIONS,
 } from './timeline.ts'
 import { findTransferLine } from './transfers.ts'
+import { listWebhookLines } from './webhooks.ts'
 
 /** The common content of all pages of records. */
 export interface RecordPage<Row> {
@@ -145,5 +146,11 @@ export const NEWEST_PAYOUTS = 20
 /** The timeline of an organisation has the entries of everything that belongs to it. */
 export async function readOrganisationPage(db: Database, id: string, now: Date) {
   const record = isId(id) ? await findOrganisationLine(db, id, now) : undefined
-  return record && { record, timeline: await readTimeline(db, eq(auditLog.organisation, id)), attention: [] }
+  if (!record) return undefined
+  const [timeline, attention, webhooks] = await Promise.all([
+    readTimeline(db, eq(auditLog.organisation, id)),
+    readAttentionOf(db, now, { organisation: id }),
+    listWebhookLines(db, id),
+  ])
+  return { record, timeline, attention, webhooks }
 }

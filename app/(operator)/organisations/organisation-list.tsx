@@ -72,7 +72,7 @@ export const ORGANISATION_LIST: ListDisplay<typeof ORGANISATIONS.filters, Organi
   ],
   empty: () => ({
     title: 'No organisations yet',
-    children: 'The first contractor, batch or name of an employer founds one.',
+    children: 'The first contractor, batch, webhook or name of an employer founds one.',
   }),
 }
 

@@ -1,0 +1,56 @@
+import { desc, eq, inArray, isNotNull, sql } from 'drizzle-orm'
+import { type DISABLED_REASONS, webhookDeliveries, webhooks } from '#drizzle/schema/webhooks.ts'
+import type { Database } from '#lib/db/connection.ts'
+import type { RecordCondition } from './attention.ts'
+
+const WHY: Record<(typeof DISABLED_REASONS)[number], string> = {
+  gone: 'it responded with status 410: it wants no more events',
+  failing: 'an event could not be delivered in all attempts, over two days',
+}
+
+/** An endpoint of an employer gets no more events. Nothing is lost: once it is enabled, it gets those that it missed. */
+export const webhookDisabled: RecordCondition = {
+  level: 'late',
+  holds: () => isNotNull(webhooks.disabledAt),
+  order: [desc(webhooks.disabledAt), webhooks.id],
+  describe: async (db, ids) => {
+    const { id, url, disabledReason } = webhooks
+    const rows = await db.select({ id, url, disabledReason }).from(webhooks).where(inArray(id, ids))
+    return (row) => {
+      const webhook = rows.find((one) => one.id === row.id)
+      if (!webhook?.disabledReason) return undefined
+      const { host } = new URL(webhook.url)
+      return {
+        what: `the webhook at ${host} is disabled`,
+        why: WHY[webhook.disabledReason],
+        actor: 'employer',
+        remedy: 'Ask the employer to repair the endpoint and then send it a test event, or to delete it.',
+        request: `Please repair the webhook at ${host}, and have your payroll application send it a test event: if that is delivered, it gets the events that it missed. Otherwise delete it.`,
+      }
+    }
+  },
+}
+
+export type WebhookLine = Awaited<ReturnType<typeof listWebhookLines>>[number]
+
+/** The endpoints of an organisation, newest first. Of the URL, the rest may be a secret. */
+export async function listWebhookLines(db: Database, organisation: string) {
+  const { id, url, types, disabledAt, createdAt, sequence } = webhooks
+  const ofHook = (status: 'delivered' | 'waiting' | 'held') =>
+    sql`from ${webhookDeliveries} as delivery where delivery.webhook = ${id} and delivery.status = ${status}`
+  const rows = await db
+    .select({
+      id,
+      url,
+      types,
+      disabledAt,
+      createdAt,
+      deliveredAt: sql<Date | null>`(select max(delivery.ended_at) ${ofHook('delivered')})`.mapWith(createdAt),
+      waiting: sql`(select count(*) ${ofHook('waiting')}) + (select count(*) ${ofHook('held')})`.mapWith(Number),
+      failing: sql<boolean>`exists (select ${ofHook('waiting')} and delivery.error is not null)`,
+    })
+    .from(webhooks)
+    .where(eq(webhooks.organisation, organisation))
+    .orderBy(desc(sequence))
+  return rows.map(({ url: whole, ...row }) => ({ ...row, host: new URL(whole).host }))
+}
