@@ -18,7 +18,8 @@ export interface EventData {
 export const events = pgTable(
   'events',
   {
-    number: bigint('number', { mode: 'number' }).primaryKey(),
+    /** a later event never has the number of an earlier one, even if that was deleted: who follows them remembers numbers */
+    number: bigint('number', { mode: 'number' }).primaryKey().generatedByDefaultAsIdentity(),
     /**
      * random, 16 hex digits: part of the event's id, so that a database that was restored does not take an event's id of its
      * former life for one of its own

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { and, asc, eq, gt, inArray, isNotNull, lt, max, ne, notExists, or, sql } from 'drizzle-orm'
+import { and, asc, eq, gt, inArray, isNotNull, lt, ne, notExists, or, sql } from 'drizzle-orm'
 import { alias } from 'drizzle-orm/pg-core'
 import { auditLog } from '#drizzle/schema/audit.ts'
 import type { AuditAction } from '#drizzle/schema/audit-actions.ts'
@@ -146,13 +146,9 @@ async function insertEvents(tx: Database, entries: readonly Entry[]): Promise<nu
   const typed = entries.flatMap(typedOf)
   if (typed.length === 0) return 0
   const dataOf = await readData(tx, typed)
-  const [last] = await tx.select({ number: max(events.number) }).from(events)
-  let number = last?.number ?? 0
   const rows = typed.map((entry) => {
-    number += 1
     const { payee, ...data } = dataOf(entry)
     return {
-      number,
       token: randomBytes(8).toString('hex'),
       entry: entry.sequence,
       organisation: entry.organisation ?? '',
