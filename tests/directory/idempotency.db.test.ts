@@ -61,6 +61,7 @@ const REQUESTS: Record<string, () => Promise<[path: string, body: unknown]>> = {
     ]
     return [`/batches/${batch}/instructions`, { instructions }]
   },
+  createWebhook: async () => ['/webhooks', { url: 'https://1.1.1.1/events' }],
 }
 
 test('is taken by the operations that create records', () => {

@@ -144,10 +144,11 @@ function* statements({ payouts, token, relayKey }: FillOptions): Generator<strin
     ORDER BY at`
   // All but the last entries are published.
   yield `INSERT INTO events (number, token, entry, organisation, payee, type, data, created_at)
-    SELECT row_number() OVER (ORDER BY sequence), left(md5(sequence::text), 16), sequence, audit_log.organisation, contractor, action,
+    SELECT row_number() OVER (ORDER BY log.sequence), left(md5(log.sequence::text), 16), log.sequence, log.organisation, contractor, action,
       jsonb_build_object('payoutId', subject_id, 'contractorId', contractor), at
-    FROM audit_log JOIN payouts ON payouts.id::text = subject_id WHERE action IN ('payout.paid', 'payout.failed')
-      AND sequence < (SELECT max(sequence) - 500 FROM audit_log)`
+    FROM audit_log AS log JOIN payouts ON payouts.id::text = subject_id WHERE action IN ('payout.paid', 'payout.failed')
+      AND log.sequence < (SELECT max(sequence) - 500 FROM audit_log)`
+  yield "SELECT setval(pg_get_serial_sequence('events', 'number'), (SELECT max(number) FROM events))"
   yield `INSERT INTO chores (name, begun_at, after)
     VALUES ('events', now(), (SELECT max(sequence) - 1000 FROM audit_log)), ('payment-mails', now(), (SELECT max(number) FROM events))
     ON CONFLICT (name) DO UPDATE SET after = excluded.after`
