@@ -111,7 +111,8 @@ describe.each(Object.entries(REQUESTS))('%s', (_, request) => {
   test('refuses another body with the same key', async () => {
     const [path] = await request()
     await post('/batches', { name: 'First' }, 'key-1')
-    expect(await post(path, { name: 'Another', rows: [], instructions: [] }, 'key-1')).toMatchObject({
+    const another = { name: 'Another', rows: [], instructions: [], url: 'https://1.1.1.1/others' }
+    expect(await post(path, another, 'key-1')).toMatchObject({
       status: 422,
       body: { code: 'idempotency-key-reused' },
     })
