@@ -1,4 +1,4 @@
-import { and, eq, inArray, isNull, lt, ne, sql } from 'drizzle-orm'
+import { and, eq, inArray, isNull, lt, sql } from 'drizzle-orm'
 import { z } from 'zod'
 import { events } from '#drizzle/schema/events.ts'
 import { DELIVERY_ERRORS, DELIVERY_STATUSES, webhookDeliveries, webhooks } from '#drizzle/schema/webhooks.ts'
@@ -97,10 +97,13 @@ export async function redeliver(
 const KEPT_DAYS = 30
 const MAX_DELETED = 1_000
 
-/** Deletes the oldest of the deliveries that are older, except what still waits: others may wait for it. Resolves to how many. */
+/** Deletes the oldest of the deliveries that are older, except what is still to be delivered: others may wait for it. Resolves to how many. */
 export async function purgeDeliveries(db: Database, now: Date): Promise<number> {
   const { id, createdAt, status } = webhookDeliveries
-  const isOld = and(lt(createdAt, new Date(now.getTime() - KEPT_DAYS * 86_400_000)), ne(status, 'waiting'))
+  const isOld = and(
+    lt(createdAt, new Date(now.getTime() - KEPT_DAYS * 86_400_000)),
+    inArray(status, ['delivered', 'failed']),
+  )
   const oldest = db.select({ id }).from(webhookDeliveries).where(isOld).orderBy(createdAt).limit(MAX_DELETED)
   return (await db.delete(webhookDeliveries).where(inArray(id, oldest)).returning({ id })).length
 }

@@ -26,7 +26,14 @@ export async function fanOut({ database, secret }: Webhooks, isOver: () => boole
       .orderBy(webhooks.cursor)
       .limit(ENDPOINTS)
     if (behind.length === 0) return
-    for (const { id } of behind) await makeDeliveries(db, id)
+    let failure: unknown
+    for (const { id } of behind) {
+      // One endpoint must not keep the others from their events.
+      await makeDeliveries(db, id).catch((error: unknown) => {
+        failure = error
+      })
+    }
+    if (failure) throw failure
   }
 }
 

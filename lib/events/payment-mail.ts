@@ -41,7 +41,12 @@ export async function mailPayees(context: PaymentMails): Promise<number> {
 async function queueMails(db: Database): Promise<number> {
   return await transact(db, async (tx) => {
     // Of two processes, the second one waits, and continues after the first.
-    await tx.insert(chores).values({ name: STATE, begunAt: sql`clock_timestamp()` }).onConflictDoNothing()
+    // It begins with what happens from now on: what was paid before is no news.
+    const newest = sql`(select coalesce(max(${events.number}), 0) from ${events})`
+    await tx
+      .insert(chores)
+      .values({ name: STATE, begunAt: sql`clock_timestamp()`, after: newest })
+      .onConflictDoNothing()
     const [state] = await tx.select({ after: chores.after }).from(chores).where(eq(chores.name, STATE)).for('update')
     const paid = await tx
       .select({ number: events.number, payer: events.organisation, payee: events.payee })

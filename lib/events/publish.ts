@@ -1,11 +1,12 @@
 import { randomBytes } from 'node:crypto'
-import { and, asc, eq, gt, inArray, isNotNull, lt, ne, notExists, or, sql } from 'drizzle-orm'
+import { and, asc, eq, gt, inArray, isNotNull, lt, max, ne, notExists, or, sql } from 'drizzle-orm'
 import { alias } from 'drizzle-orm/pg-core'
 import { auditLog } from '#drizzle/schema/audit.ts'
 import type { AuditAction } from '#drizzle/schema/audit-actions.ts'
 import { chores } from '#drizzle/schema/chores.ts'
 import { events } from '#drizzle/schema/events.ts'
 import { envelopes } from '#drizzle/schema/transfers.ts'
+import { firstAround } from '#lib/db/audit-sequence.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
 import { partsOf } from '#lib/db/parts.ts'
 import { perProcess } from '#lib/observability/per-process.ts'
@@ -29,7 +30,7 @@ const ACTIONS = Object.keys(TYPE_OF_ACTION) as AuditAction[]
  */
 interface Horizon {
   sequence: number
-  /** the first transaction id that was not in use yet */
+  /** the publisher's own transaction id at that time: those of all transactions in progress were lower */
   end: bigint
   at: number
 }
@@ -58,7 +59,7 @@ export async function publishEvents(db: Database, now = Date.now()): Promise<num
     const settled = await moveHorizon(tx, db, now)
     const entries = await readUnpublished(tx, through)
     const published = await insertEvents(tx, entries)
-    if (entries.length < ROUND && settled !== undefined && settled > through) {
+    if (entries.length < ROUND && settled > through) {
       const after = { begunAt: sql`clock_timestamp()`, after: settled }
       await tx
         .insert(chores)
@@ -69,20 +70,33 @@ export async function publishEvents(db: Database, now = Date.now()): Promise<num
   })
 }
 
-/** The sequence below which no entry can appear any more; undefined if this process does not know one. */
-async function moveHorizon(tx: Database, db: Database, now: number): Promise<number | undefined> {
+/** Longer than a transaction of the service can take, and by how much the clocks of hosts may differ. */
+const CERTAIN_MS = 60 * 60_000
+
+/**
+ * A sequence below which no entry can appear any more. Where no process stays for long, or a transaction of another database never
+ * ends, it is that of the entries from before the last hours.
+ */
+async function moveHorizon(tx: Database, db: Database, now: number): Promise<number> {
   const [snapshot] = await tx
     .select({
       oldest: sql`pg_snapshot_xmin(pg_current_snapshot())::text`.mapWith(BigInt),
-      end: sql`pg_snapshot_xmax(pg_current_snapshot())::text`.mapWith(BigInt),
       sequence: sql`coalesce((select max(${auditLog.sequence}) from ${auditLog}), 0)`.mapWith(Number),
+      end: sql`pg_current_xact_id()::text`.mapWith(BigInt),
     })
     .from(sql`(select 1) as one`)
+  // Not one less than the first of the last hours: an entry that is not visible yet may have that number.
+  const isOld = lt(auditLog.sequence, await firstAround(tx, new Date(now - CERTAIN_MS)))
+  const [old] = await tx
+    .select({ sequence: max(auditLog.sequence) })
+    .from(auditLog)
+    .where(isOld)
+  const certain = old?.sequence ?? 0
   const horizon = horizons.get(db)
-  if (!snapshot) return undefined
+  if (!snapshot) return certain
   const isSettled = horizon && snapshot.oldest >= horizon.end && now - horizon.at >= SETTLED_MS
   if (!horizon || isSettled) horizons.set(db, { sequence: snapshot.sequence, end: snapshot.end, at: now })
-  return isSettled ? horizon.sequence : undefined
+  return isSettled ? Math.max(horizon.sequence, certain) : certain
 }
 
 interface Entry {

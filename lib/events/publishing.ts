@@ -7,7 +7,8 @@ import { publishEvents } from './publish.ts'
 /** How often a process looks for new entries of the log (ms): their events follow within this time. */
 const EVERY_MS = 1_000
 
-/** Every how many rounds it publishes without a new entry: for those that committed late. */
+/** How many rounds it publishes after the last new entry, for those that commit late, and then every how many. */
+const ROUNDS_AFTER = 45
 const IDLE_ROUNDS = 10
 
 /**
@@ -23,7 +24,7 @@ export function startPublishing(database: () => Promise<Database>): () => Promis
       const [last] = await db.select({ sequence: max(auditLog.sequence) }).from(auditLog)
       const sequence = last?.sequence ?? 0
       idle = sequence === seen ? idle + 1 : 0
-      if (idle % IDLE_ROUNDS !== 0) return
+      if (idle > ROUNDS_AFTER && idle % IDLE_ROUNDS !== 0) return
       while ((await publishEvents(db)) > 0);
       seen = sequence
     } catch (error) {

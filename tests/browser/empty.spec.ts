@@ -33,7 +33,7 @@ const NEXT_STEPS = {
   '/transfers': 'POST /transfer',
   '/transfers?view=refused': 'listed here with the reason',
   '/contractors': 'POST /contractors',
-  '/organisations': 'The first contractor, batch or name',
+  '/organisations': 'The first contractor, batch, webhook or name',
   '/jobs': 'POST /batch',
 }
 

@@ -37,6 +37,10 @@ beforeAll(async () => {
   })
   ada = await employerNamed(service, 'ada')
   await ada.ask('PATCH', '/me', { orgName: 'Acme', notifyPayees: true })
+  // What was paid before the first round is no news.
+  const { contractor } = await hire(ada, 'old@mail.example')
+  await pay(ada, contractor)
+  expect(await mail()).toBe(0)
 })
 afterAll(async () => {
   await service.close()
@@ -166,7 +170,12 @@ test('stops with one POST, also what is queued, and with no other token', async 
   expect((await GET(...request('GET', token))).headers.get('location')).toBe(`/mail/${token}`)
   const forged = `${randomUUID()}.${token.split('.')[1]}`
   expect((await POST(...request('POST', forged))).status).toBe(404)
-  const stopped = await POST(...request('POST', token))
+  const oneClick = new URLSearchParams({ 'List-Unsubscribe': 'One-Click' })
+  const params = Promise.resolve({ token })
+  const address = `http://localhost:3000/mail/${token}/stop`
+  expect((await POST(new Request(address, { method: 'POST', body: oneClick }), { params })).status).toBe(204)
+  const form = new URLSearchParams({ page: '1' })
+  const stopped = await POST(new Request(address, { method: 'POST', body: form }), { params })
   expect([stopped.status, stopped.headers.get('location')]).toEqual([303, `/mail/${token}?stopped=1`])
   expect(await mail()).toBe(0)
   await pay(ada, contractor)

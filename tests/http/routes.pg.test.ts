@@ -3,6 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi 
 import { DELETE, GET, PATCH, POST, PUT } from '#app/api/[[...path]]/route.ts'
 import * as health from '#app/api/health/route.ts'
 import * as ready from '#app/api/ready/route.ts'
+import { readVersion } from '#lib/config/version.ts'
 import { openStore } from '#lib/db/connection.ts'
 import { provideService } from '#lib/server/services.ts'
 import type { RunningService } from '#lib/server/start.ts'
@@ -105,6 +106,8 @@ describe('GET /health', () => {
 })
 
 describe('GET /ready', () => {
+  const { version, commit } = readVersion()
+  const built = { version, ...(commit && { commit }) }
   const get = async () => {
     const response = await ready.GET(ask('/ready'), {})
     return { retryAfter: response.headers.get('retry-after'), ...(await readJson(response)) }
@@ -116,6 +119,7 @@ describe('GET /ready', () => {
       status: 200,
       body: {
         ok: true,
+        ...built,
         database: { ok: true },
         ledger: { ok: true, latestLedger: 41, age: expect.any(Number) },
         sponsor: { ok: true, address, availableXlm: '50.0000000' },
@@ -156,6 +160,7 @@ describe('GET /ready', () => {
       status: 503,
       body: {
         ok: false,
+        ...built,
         database: { ok: true },
         ledger: { ok: false, problem: 'the ledger cannot be reached' },
         sponsor: { ok: false, problem: 'the sponsor cannot be looked up' },

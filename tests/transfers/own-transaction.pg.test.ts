@@ -216,7 +216,12 @@ describe('a rival that a client submitted directly pays for the open transfer of
       .from(auditLog)
       .where(inArray(auditLog.subjectId, [rival.hash, payoutId ?? '']))
       .orderBy(auditLog.sequence)
-    expect(noted.map(({ action }) => action)).toEqual(['transfer.sponsored', 'payout.paid'])
+    expect(noted.map(({ action }) => action)).toEqual([
+      'payout.created',
+      'payout.readied',
+      'transfer.sponsored',
+      'payout.paid',
+    ])
   })
 
   test('responds 422 if the client names another payout, but records the payment and pays nothing again', async () => {

@@ -32,6 +32,7 @@ export default async function MailPage({ params, searchParams }: PageProps<'/mai
       </p>
       {!stopped && (
         <form method="post" action={`/mail/${token}/stop`} className="mt-6">
+          <input type="hidden" name="page" value="1" />
           <button
             type="submit"
             className="w-full rounded-md bg-accent px-4 py-2 font-medium text-on-accent transition-colors hover:bg-accent-strong"

@@ -1,12 +1,23 @@
+import { z } from 'zod'
 import { resource } from '#lib/api/resource.ts'
 import { readMailToken, stopMails } from '#lib/events/payment-mail.ts'
-import { ignoreBody } from '#lib/http/body.ts'
+import { ignoreBody, readJsonOrForm } from '#lib/http/body.ts'
 import { requireRequestLeft } from '#lib/http/request-limit.ts'
 import { Refusal } from '#lib/refusal/refusal.ts'
 import { service } from '#lib/server/services.ts'
 
 interface Context {
   params: Promise<{ token: string }>
+}
+
+/** The form of our page says so. Everything else is a mail program, which follows no redirect (RFC 8058). */
+const FORM = z.looseObject({ page: z.string().optional() })
+
+async function isOfPage(request: Request): Promise<boolean> {
+  const isForm = request.headers.get('content-type')?.startsWith('application/x-www-form-urlencoded')
+  if (isForm) return (await readJsonOrForm(request, FORM)).page !== undefined
+  await ignoreBody(request)
+  return false
 }
 
 const to = (token: string, query = '') =>
@@ -18,13 +29,13 @@ export const { GET, POST, PUT, PATCH, DELETE, OPTIONS } = resource<Context>(
     GET: async (_, { params }) => to((await params).token),
     POST: async (request, { params }) => {
       requireRequestLeft(request.headers, 'session')
-      await ignoreBody(request)
+      const isPage = await isOfPage(request)
       const { token } = await params
       const { settings, database } = await service()
       const person = readMailToken(settings.paymentMails.secret, token)
       if (person === undefined) throw new Refusal('invite-not-found', 'this link stops nothing')
       await stopMails(await database(), person)
-      return to(token, '?stopped=1')
+      return isPage ? to(token, '?stopped=1') : new Response(null, { status: 204 })
     },
   },
   { readers: 'ourselves' },
