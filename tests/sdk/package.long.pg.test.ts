@@ -165,9 +165,11 @@ test('npm ci names what is gone if its lock file has the address of another vers
   const { headers } = await fetch(`${base}/sdk`, { redirect: 'manual' })
   const address = base + headers.get('location')
   await run('npm', ['install', '--no-audit', '--no-fund', address], { cwd: project })
-  const lock = join(project, 'package-lock.json')
-  const before = await readFile(lock, 'utf8')
-  await writeFile(lock, before.replaceAll(/-[0-9a-f]{16}\/confidential/g, '-0000000000000000/confidential'))
+  for (const name of ['package.json', 'package-lock.json']) {
+    const file = join(project, name)
+    const before = await readFile(file, 'utf8')
+    await writeFile(file, before.replaceAll(/-[0-9a-f]{16}\/confidential/g, '-0000000000000000/confidential'))
+  }
   await rm(join(project, 'node_modules'), { recursive: true })
   const cache = join(directory, 'npm-cache')
   const install = run('npm', ['ci', '--no-audit', '--no-fund', '--cache', cache], { cwd: project })
