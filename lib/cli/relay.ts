@@ -50,10 +50,9 @@ function besideService(configuration: Environment): Environment {
 }
 
 async function run(): Promise<void> {
-  const configuration = besideService(environment())
-  log('info', 'start', { ...readVersion() })
-  const service = await startService(configuration)
+  const service = await startService(besideService(environment()))
   const host = await startRelay(service)
+  log('info', 'start', { ...readVersion() })
   print(`relay  ${host.url}/.well-known/disbursement-relay`)
   const stop = async () => {
     await host.close()

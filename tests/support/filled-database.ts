@@ -149,9 +149,9 @@ function* statements({ payouts, token, relayKey }: FillOptions): Generator<strin
     FROM audit_log AS log JOIN payouts ON payouts.id::text = subject_id WHERE action IN ('payout.paid', 'payout.failed')
       AND log.sequence < (SELECT max(sequence) - 500 FROM audit_log)`
   yield "SELECT setval(pg_get_serial_sequence('events', 'number'), (SELECT max(number) FROM events))"
+  yield "DELETE FROM chores WHERE name IN ('events', 'payment-mails')"
   yield `INSERT INTO chores (name, begun_at, after)
-    VALUES ('events', now(), (SELECT max(sequence) - 1000 FROM audit_log)), ('payment-mails', now(), (SELECT max(number) FROM events))
-    ON CONFLICT (name) DO UPDATE SET after = excluded.after`
+    VALUES ('events', now(), (SELECT max(sequence) - 1000 FROM audit_log)), ('payment-mails', now(), (SELECT max(number) FROM events))`
   const largest = Math.min(MAX_CONTRACTORS, Math.ceil(payouts / 6))
   yield* largeOrganisation(largest)
   yield* channelsAndRun({ payouts: largest, token, relayKey })
