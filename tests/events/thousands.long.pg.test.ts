@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout } from 'node:timers/promises'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { type AuditEntry, recordAudit } from '#lib/db/audit-log.ts'
 import { deliverDue } from '#lib/events/delivery.ts'
 import type { Event } from '#lib/events/event.ts'
@@ -17,7 +17,10 @@ beforeAll(async () => {
   captureLog()
   stage = await openStage()
 })
-afterAll(() => stage?.close())
+afterAll(async () => {
+  vi.restoreAllMocks()
+  await stage?.close()
+})
 
 /** Writes what happens to each payout, each step in its own SQL transaction, by several writers that commit in any order. */
 async function write(organisation: string, payouts: readonly string[]): Promise<void> {
