@@ -34,7 +34,7 @@ const TOKEN = 'a token for machines'
 
 let database: TestDatabase
 let service: RelayService
-let records: FilledRecords & { token: string; invite: string; prefix: string }
+let records: FilledRecords & { token: string; invite: string; prefix: string; webhook: string }
 let collected: ReturnType<typeof collectPlans>
 
 beforeAll(async () => {
@@ -57,7 +57,10 @@ beforeAll(async () => {
   await service.ask('POST', `/contractors/${invited.body.id}/invite`, { session })
   const { secret } = service.running.settings.invites
   const invite = inviteToken(secret, { contractor: String(invited.body.id), version: 1 })
-  records = { ...filledRecords, token, invite, prefix: filledRecords.organisation.slice(0, 8) }
+  const average = await service.wallet(filledRecords.employer)
+  const hooked = await service.ask('POST', '/webhooks', { session: average, body: { url: 'https://1.1.1.1/events' } })
+  const webhook = String(hooked.body.id)
+  records = { ...filledRecords, token, invite, prefix: filledRecords.organisation.slice(0, 8), webhook }
   await explainAll(database.url)
   const db = await service.running.database()
   collected = collectPlans((db as unknown as { $client: Pool }).$client)
@@ -280,6 +283,7 @@ test('the chores read only what is due, and none fails', async () => {
   expect(Object.entries(report).filter(([, count]) => count === null)).toEqual([])
   // A transfer that was settled a moment ago may have begun a round of the archive, which has stored the events.
   const idle = Object.entries(report).filter(([name, count]) => count === 0 && name !== 'archive')
-  // Only PGlite needs its tables analyzed, no contractor has registered, and there is no mail server.
-  expect(idle.map(([name]) => name)).toEqual(['contractors', 'mails', 'tables'])
+  // Only PGlite needs its tables analyzed, no contractor has registered, and there are neither a mail server nor deliveries.
+  const names = idle.map(([name]) => name).toSorted()
+  expect(names).toEqual(['contractors', 'deliveries', 'mails', 'tables', 'webhooks'])
 })

@@ -47,6 +47,8 @@ export const READS: Record<string, ReadCases> = {
       '?from=2026-01-01&to=2026-02-01',
     ].map((query) => `/payouts${query}`),
   },
+  listWebhooks: { average: ['/webhooks'] },
+  listWebhookDeliveries: { average: ['/webhooks/{webhook}/deliveries'] },
   listEvents: {
     average: ['/events', '/events?type=payout.paid&limit=500', '/events?from=2026-01-01'],
     largest: ['/events', '/events?type=payout.failed', '/events?limit=500'],
