@@ -22,7 +22,7 @@ const digest = (path: string) =>
 export const readReleased = (): Released => releasedShape.parse(JSON.parse(readFileSync(FILE, 'utf8')))
 
 /** The migrations as they are now, by name, oldest first. */
-export function readMigrations(): Released[string] {
+export function digestMigrations(): Released[string] {
   const { entries } = journalShape.parse(JSON.parse(readFileSync(`${FOLDER}/meta/_journal.json`, 'utf8')))
   return Object.fromEntries(
     entries.map(({ tag, when }) => {

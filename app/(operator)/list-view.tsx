@@ -87,8 +87,9 @@ interface RecordsProps<Checks extends FilterChecks, Row, Shown extends Row>
   path: string
   title: string
   list: List<Shown>
-  /** those that the path doesn't set, and all of them */
+  /** the filters that the user can change: those that the path does not set */
   filters: Query
+  /** every filter, including those that the path sets */
   all: Filters<Checks>
   tab: string | undefined
 }

@@ -8,7 +8,7 @@ import { addressOf } from './query.ts'
 
 const NAME = 'inline-block min-h-6 underline-offset-4 [overflow-wrap:anywhere] hover:text-accent hover:underline'
 
-/** The looks of links: most words that lead on, and those that look like a link before a pointer is over them. */
+/** Class names of links: `ACCENT` shows a link by its colour, `UNDERLINED` by a line. */
 export const ACCENT = 'inline-block min-h-6 leading-6 text-accent underline-offset-4 hover:underline'
 export const UNDERLINED = 'inline-block min-h-6 underline underline-offset-4 hover:text-accent'
 

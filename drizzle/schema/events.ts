@@ -18,11 +18,11 @@ export interface EventData {
 export const events = pgTable(
   'events',
   {
-    /** a later event never has the number of an earlier one, even if that was deleted: who follows them remembers numbers */
+    /** never reused, even after the event is deleted: clients remember the numbers of events */
     number: bigint('number', { mode: 'number' }).primaryKey().generatedByDefaultAsIdentity(),
     /**
-     * random, 16 hex digits: part of the event's id, so that a database that was restored does not take an event's id of its
-     * former life for one of its own
+     * random, 16 hex digits: part of the event's id. After a restore, the database gives out the same numbers again; the token
+     * tells the new events from those that were lost.
      */
     token: text('token').notNull(),
     /** the sequence of the audit log's entry */

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { existsSync, globSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, globSync, readFileSync, statSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { readVersion } from '#lib/config/version.ts'
 import { makeTemplate } from './database-template.ts'
@@ -28,16 +28,20 @@ export function buildIfStale(): void {
     if (isFresh()) return
     packClient()
     run(nextProgram(), 'build')
-    writeFileSync(COMMIT_FILE, commit())
   })
 }
 
-/** The commit in the build: another one makes it stale, since it names itself by it. */
-const COMMIT_FILE = '.next/COMMIT'
-const commit = () => readVersion().commit ?? ''
+/** Next writes its configuration into each build: also the commit by which the build names itself (next.config.ts). */
+const CONFIGURATION = '.next/required-server-files.json'
+
+function isOfThisCommit(): boolean {
+  if (!existsSync(CONFIGURATION)) return false
+  const { config } = JSON.parse(readFileSync(CONFIGURATION, 'utf8')) as { config: { env: { COMMIT?: string } } }
+  return config.env.COMMIT === (readVersion().commit ?? '')
+}
 
 function isFresh(): boolean {
-  if (!existsSync(COMMIT_FILE) || readFileSync(COMMIT_FILE, 'utf8') !== commit()) return false
+  if (!isOfThisCommit()) return false
   const built = modifiedAt('.next/BUILD_ID')
   const sources = SOURCES.flatMap((pattern) => globSync(pattern, { exclude: ['lib/sdk/dist'] }))
   return sources.every((file) => modifiedAt(file) <= built)

@@ -4,11 +4,11 @@ import type { Database } from '#lib/db/connection.ts'
 import type { RecordCondition } from './attention.ts'
 
 const WHY: Record<(typeof DISABLED_REASONS)[number], string> = {
-  gone: 'it responded with status 410: it wants no more events',
-  failing: 'an event could not be delivered in all attempts, over two days',
+  gone: 'it responded with status 410 (Gone), which asks for no more events',
+  failing: 'an event could not be delivered in 14 attempts over two days',
 }
 
-/** An endpoint of an employer gets no more events. Nothing is lost: once it is enabled, it gets those that it missed. */
+/** A disabled endpoint. A successful test enables it and sends what it missed, except the event that failed. */
 export const webhookDisabled: RecordCondition = {
   level: 'late',
   holds: () => isNotNull(webhooks.disabledAt),
@@ -25,7 +25,7 @@ export const webhookDisabled: RecordCondition = {
         why: WHY[webhook.disabledReason],
         actor: 'employer',
         remedy: 'Ask the employer to repair the endpoint and then send it a test event, or to delete it.',
-        request: `Please repair the webhook at ${host}, and have your payroll application send it a test event: if that is delivered, it gets the events that it missed. Otherwise delete it.`,
+        request: `Please repair the webhook at ${host}, and have your payroll application send it a test event: a successful test enables it again and sends the events that it missed, except the one that failed, which you can redeliver. If you no longer need the webhook, delete it.`,
       }
     }
   },
@@ -33,7 +33,7 @@ export const webhookDisabled: RecordCondition = {
 
 export type WebhookLine = Awaited<ReturnType<typeof listWebhookLines>>[number]
 
-/** The endpoints of an organisation, newest first. Of the URL, the rest may be a secret. */
+/** The endpoints of an organisation, newest first. Only the host of a URL is shown: the rest may contain a secret. */
 export async function listWebhookLines(db: Database, organisation: string) {
   const { id, url, types, disabledAt, createdAt, sequence } = webhooks
   const ofHook = (status: 'delivered' | 'waiting' | 'held') =>

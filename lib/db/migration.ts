@@ -72,14 +72,9 @@ export class OtherSchema extends Error {
 /** SQLSTATEs of a CREATE whose schema, table or type already exists. */
 const DUPLICATES = ['42P06', '42P07', '42710']
 
-/**
- * Whether every migration of this version is applied. A newer version may have applied more: what a migration adds does
- * not disturb older versions, and one that removes something says which versions it ends (the table `contractions`).
- * @throws OtherSchema
- */
-export async function isMigrated(db: Database): Promise<boolean> {
-  const migrations = readMigrations()
-  const recorded = await db
+/** The migrations that the database has recorded: none if it was never migrated. */
+async function readApplied(db: Database) {
+  return await db
     .select()
     .from(applied)
     .catch((error: unknown) => {
@@ -87,6 +82,16 @@ export async function isMigrated(db: Database): Promise<boolean> {
       if (['42P01', '3F000'].includes(sqlState(error) ?? '')) return []
       throw error
     })
+}
+
+/**
+ * Whether every migration of this version is applied. A newer version may have applied more: additions do not affect
+ * older versions, and a migration that removes something records in `contractions` which versions can no longer run.
+ * @throws OtherSchema
+ */
+export async function isMigrated(db: Database): Promise<boolean> {
+  const migrations = readMigrations()
+  const recorded = await readApplied(db)
   const last = migrations.at(-1)?.folderMillis ?? 0
   const foreign = recorded.filter(({ hash }) => !migrations.some((migration) => migration.hash === hash))
   const isComplete = migrations.every(({ hash }) => recorded.some((row) => row.hash === hash))
@@ -113,10 +118,13 @@ export async function migrate(db: Database): Promise<void> {
       }),
     READ_COMMITTED,
   )
-  await applying.catch((error: unknown) => {
+  await applying.catch(async (error: unknown) => {
     // On a lost connection the ROLLBACK also fails, with a less useful error.
     const cause = failure ?? error
-    throw DUPLICATES.includes(sqlState(cause) ?? '') ? new OtherSchema(UNKNOWN_SCHEMA, { cause }) : cause
+    const isDuplicate = DUPLICATES.includes(sqlState(cause) ?? '')
+    // On a database that has recorded migrations, the fault is in the one that failed.
+    if (!isDuplicate || (await readApplied(db)).length > 0) throw cause
+    throw new OtherSchema(UNKNOWN_SCHEMA, { cause })
   })
 }
 
@@ -131,7 +139,7 @@ async function applyMissing(tx: Database): Promise<void> {
   // their timeout of 5 s.
   await tx.execute(sql`SELECT set_config('lock_timeout', '4s', true)`)
   await new PgDialect().migrate(readMigrations(), sharedSession(tx), MIGRATIONS)
-  // It passes over a migration that is older than the last one that was applied.
+  // drizzle skips a migration that is older than the last applied one.
   if (!(await isMigrated(tx))) throw new OtherSchema(SKIPPED)
   log('info', 'migrated', { migrations: readMigrations().length })
 }

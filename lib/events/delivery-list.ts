@@ -38,7 +38,7 @@ type Row = { [Name in keyof typeof COLUMNS]: (typeof webhookDeliveries.$inferSel
 
 const presentRow = presentAs(deliveryShape)
 
-/** The time of the next attempt means nothing once there is none. */
+/** Only a waiting delivery has a next attempt. */
 const present = (row: Row): Delivery => presentRow({ ...row, due: row.status === 'waiting' ? row.due : null })
 
 const LIST = defineList(webhookDeliveries, { ...COLUMNS, sequence: webhookDeliveries.sequence }, (organisation) =>
@@ -97,7 +97,10 @@ export async function redeliver(
 const KEPT_DAYS = 30
 const MAX_DELETED = 1_000
 
-/** Deletes the oldest of the deliveries that are older, except what is still to be delivered: others may wait for it. Resolves to how many. */
+/**
+ * Deletes old deliveries that have ended, oldest first. A waiting or held one stays: later events of its batch wait for it.
+ * Resolves to the number deleted.
+ */
 export async function purgeDeliveries(db: Database, now: Date): Promise<number> {
   const { id, createdAt, status } = webhookDeliveries
   const isOld = and(

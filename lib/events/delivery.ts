@@ -3,7 +3,7 @@ import { events } from '#drizzle/schema/events.ts'
 import { webhookDeliveries, webhooks } from '#drizzle/schema/webhooks.ts'
 import { nameVersion } from '#lib/config/version.ts'
 import { type Database, transact } from '#lib/db/connection.ts'
-import { disable, sendNotices } from './disabling.ts'
+import { CLOCK, disable, sendNotices } from './disabling.ts'
 import { presentEvent } from './event.ts'
 import { fanOut } from './fan-out.ts'
 import { postTo, type Reply } from './post.ts'
@@ -23,8 +23,6 @@ export const AT_ONCE = 8
 const OF_ORGANISATION = 4
 const OF_ENDPOINT = 2
 
-const CLOCK = sql`clock_timestamp()`
-
 /** The pause (s) after the n-th attempt. */
 export const pauseAfter = (attempt: number): number =>
   Math.round(FIRST_PAUSE * (LAST_PAUSE / FIRST_PAUSE) ** ((attempt - 1) / (ATTEMPTS - 2)))
@@ -33,7 +31,7 @@ export const pauseAfter = (attempt: number): number =>
 export const IS_DUE = sql`delivery.status = 'waiting' and delivery.due <= ${CLOCK}
   and (delivery.leased_until is null or delivery.leased_until <= ${CLOCK})`
 
-/** A delivery that this process attempts; `attempts` includes the attempt, and tells whether another process has begun one since. */
+/** A delivery that this process attempts. `attempts` includes this attempt, so a later lease by another process changes it. */
 type Leased = Pick<typeof webhookDeliveries.$inferSelect, 'id' | 'webhook' | 'event' | 'batch' | 'attempts'>
 
 /** Leases the next delivery. An event of a batch waits for the earlier ones that its endpoint gets. */
@@ -94,7 +92,7 @@ export async function sendMessage(
 const isLeased = ({ id, attempts }: Leased) =>
   and(eq(webhookDeliveries.id, id), eq(webhookDeliveries.attempts, attempts), eq(webhookDeliveries.status, 'waiting'))
 
-/** The process ends: the next one attempts the delivery at once. */
+/** Ends the lease of a process that is stopping, so that another one can attempt the delivery at once. */
 async function giveBack(db: Database, leased: Leased): Promise<void> {
   const before = { attempts: leased.attempts - 1, leasedUntil: null }
   await db.update(webhookDeliveries).set(before).where(isLeased(leased))
@@ -144,8 +142,8 @@ interface AttemptOptions {
 }
 
 /**
- * Delivers the events of which endpoints have had no delivery yet, and what else is due, at least once each; any number of processes
- * may do so at once. Resolves to how many attempts it made.
+ * Creates the deliveries of new events and attempts those that are due. Each event is delivered at least once. Any number of
+ * processes may run it at once. Resolves to the number of attempts.
  */
 export async function deliverDue(
   context: Webhooks,
@@ -185,7 +183,7 @@ export async function attemptDue(
   const failures: unknown[] = []
   const start = (task: Promise<void>) => begun.push(task.catch((error: unknown) => failures.push(error)))
   start(work())
-  // The list grows while it is waited for.
+  // `begun` grows during this loop.
   for (const task of begun) await task
   await sendNotices(context)
   if (failures.length > 0) throw failures[0]

@@ -12,7 +12,8 @@ type DisabledReason = (typeof DISABLED_REASONS)[number]
 
 const ACTOR: Actor = { kind: 'service', sub: 'webhooks' }
 
-const CLOCK = sql`clock_timestamp()`
+/** The database's time, also within a transaction: `now()` is the time at which the transaction began. */
+export const CLOCK = sql`clock_timestamp()`
 
 /** Disables an endpoint in the SQL transaction that gives up on its delivery, and holds its other deliveries. */
 export async function disable(tx: Database, id: string, reason: DisabledReason, now: Date): Promise<void> {
@@ -29,7 +30,7 @@ export async function disable(tx: Database, id: string, reason: DisabledReason, 
   await recordAudit(tx, now, { organisation, actor: ACTOR, action: 'webhook.disabled', subject: id, detail })
 }
 
-/** Lets a disabled endpoint get events again, first those that it missed. */
+/** Re-enables a disabled endpoint, and makes the deliveries that were held due. */
 export async function enable(tx: Database, id: string, actor: Actor, now: Date): Promise<boolean> {
   const [enabled] = await tx
     .update(webhooks)
@@ -49,10 +50,10 @@ export async function enable(tx: Database, id: string, actor: Actor, now: Date):
   return true
 }
 
-/** How long an employer is tried to be told (days): the dashboard lists the endpoint all the time. */
+/** How long mailing the employer is retried (days). The dashboard lists the endpoint until it is enabled or deleted. */
 const TOLD_WITHIN_DAYS = 1
 
-/** Mails the employers of endpoints that were disabled, each at least once. A mail that fails is tried again after ten minutes. */
+/** Mails the employers of disabled endpoints, at least once each. A failed mail is retried after ten minutes. */
 export async function sendNotices(context: Webhooks): Promise<void> {
   const db = await context.database()
   const isDue = lte(webhooks.noticeDue, CLOCK)
@@ -93,7 +94,7 @@ async function tell({ mail }: Webhooks, db: Database, { organisation, url, reaso
 }
 
 const WHY: Record<DisabledReason, string> = {
-  gone: 'It responded with status 410, which means that it wants no more events.',
+  gone: 'It responded with status 410 (Gone), which asks us to send no more events.',
   failing: 'An event could not be delivered in 14 attempts over two days.',
 }
 
@@ -104,7 +105,7 @@ function composeNotice(to: string, host: string, reason: DisabledReason): Messag
     paragraphs: [
       'Hello,',
       `The webhook at ${host} gets no more events. ${WHY[reason]}`,
-      'Once the endpoint works again, have your application send it a test event (POST /webhooks/{id}/test). If that is delivered, it is enabled again and gets the events that it missed. Otherwise delete it.',
+      'Once the endpoint works again, have your application send it a test event (POST /webhooks/{id}/test). A successful test enables the webhook again and sends the events that it missed, except the one that failed: redeliver that one yourself (POST /webhooks/{id}/deliveries/{delivery}/redeliver). If you no longer need the webhook, delete it.',
     ],
   })
 }

@@ -5,13 +5,13 @@ import { type Database, transact } from '#lib/db/connection.ts'
 import { keyIdOf } from './signature.ts'
 import type { Webhooks } from './webhooks.ts'
 
-/** How many endpoints are looked for at a time, and how many events of each. */
+/** How many endpoints one query finds, and how many events of an endpoint one transaction handles. */
 const ENDPOINTS = 100
 const EVENTS = 500
 
 /**
- * Makes the deliveries of the events that are newer than the cursors of enabled endpoints whose secrets this process has, until `isOver`. Events become visible in
- * the order of their numbers, because one publisher at a time commits them.
+ * Creates deliveries of new events, until `isOver`, for the enabled endpoints whose secrets this process has. The cursor of an
+ * endpoint misses no event: one publisher at a time commits events, so they become visible in the order of their numbers.
  */
 export async function fanOut({ database, secret }: Webhooks, isOver: () => boolean): Promise<void> {
   const isNewer = and(eq(events.organisation, webhooks.organisation), gt(events.number, webhooks.cursor))
@@ -38,8 +38,8 @@ export async function fanOut({ database, secret }: Webhooks, isOver: () => boole
 }
 
 /**
- * Makes the deliveries of an endpoint's next events, and moves its cursor. The lock of the endpoint's row keeps other processes away,
- * and attempts from ending meanwhile: of a batch, only the first that waits is due, and each that ends wakes the next.
+ * Creates the deliveries of an endpoint's next events, and moves its cursor. While it holds the lock of the endpoint's row, no
+ * other process does so and no attempt ends. Of a batch, only the first waiting delivery is due; each that ends wakes the next.
  */
 async function makeDeliveries(db: Database, id: string): Promise<void> {
   await transact(db, async (tx) => {

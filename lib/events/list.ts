@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises'
 import { and, asc, eq, gt, gte, inArray, max, or, type SQL } from 'drizzle-orm'
 import { z } from 'zod'
 import { events } from '#drizzle/schema/events.ts'
@@ -61,11 +62,11 @@ export const eventsShape = z.object({ events: z.array(eventShape) })
 interface EventsContext {
   db: Database
   user: User
-  /** ends the wait, when the caller has gone */
+  /** aborts once the caller has disconnected */
   signal: AbortSignal
 }
 
-/** A waiting request occupies no connection, but each is looked after. */
+/** A waiting request holds no database connection, but does cost memory and a query of its own for each new event. */
 const waiting = openLine({
   atOnce: 200,
   perOwner: 4,
@@ -76,7 +77,7 @@ const waiting = openLine({
 })
 
 /**
- * The events of a user's organisation, and of its own payouts as a contractor, oldest first.
+ * Lists the events of the user's organisation and of payouts to the user, oldest first.
  * @throws Refusal `events-gone` for an `after` that this database does not have
  */
 export async function listEvents(context: EventsContext, query: z.output<typeof eventsQuery>): Promise<Event[]> {
@@ -153,19 +154,9 @@ async function waitFor(
       const present = await read()
       if (present.length > 0) return present
     }
-    await pause(Math.min(ASKED_EVERY_MS, end - performance.now()), signal)
+    const pause = Math.max(0, Math.min(ASKED_EVERY_MS, end - performance.now()))
+    // It rejects once the caller has gone, which ends the loop.
+    await setTimeout(pause, undefined, { signal }).catch(() => undefined)
   }
   return []
-}
-
-async function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
-  await new Promise<void>((resolve) => {
-    const timer = setTimeout(done, milliseconds)
-    function done() {
-      clearTimeout(timer)
-      signal.removeEventListener('abort', done)
-      resolve()
-    }
-    signal.addEventListener('abort', done)
-  })
 }

@@ -1,5 +1,5 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
-import { and, asc, eq, gt, inArray, isNotNull, isNull, lt, lte, or, sql } from 'drizzle-orm'
+import { and, asc, eq, gt, inArray, isNotNull, isNull, lt, lte, max, or, sql } from 'drizzle-orm'
 import { chores } from '#drizzle/schema/chores.ts'
 import { contractors, identities, organisations } from '#drizzle/schema/directory.ts'
 import { events } from '#drizzle/schema/events.ts'
@@ -40,22 +40,30 @@ export async function mailPayees(context: PaymentMails): Promise<number> {
 /** Queues a mail for each new payment. Resolves to the number of events that it read. */
 async function queueMails(db: Database): Promise<number> {
   return await transact(db, async (tx) => {
-    // Of two processes, the second one waits, and continues after the first.
-    // It begins with what happens from now on: what was paid before is no news.
+    // The first round begins with the newest event: payments before that are not mailed.
     const newest = sql`(select coalesce(max(${events.number}), 0) from ${events})`
     await tx
       .insert(chores)
       .values({ name: STATE, begunAt: sql`clock_timestamp()`, after: newest })
       .onConflictDoNothing()
+    // A second process waits here for the first, and continues after its events.
     const [state] = await tx.select({ after: chores.after }).from(chores).where(eq(chores.name, STATE)).for('update')
+    const after = state?.after ?? 0
+    const [{ last = null } = {}] = await tx.select({ last: max(events.number) }).from(events)
+    if (last === null || last <= after) return 0
     const paid = await tx
       .select({ number: events.number, payer: events.organisation, payee: events.payee })
       .from(events)
-      .where(and(gt(events.number, state?.after ?? 0), eq(events.type, 'payout.paid'), isNotNull(events.payee)))
+      .where(
+        and(
+          gt(events.number, after),
+          lte(events.number, last),
+          eq(events.type, 'payout.paid'),
+          isNotNull(events.payee),
+        ),
+      )
       .orderBy(asc(events.number))
       .limit(ROUND)
-    const last = paid.at(-1)
-    if (!last) return 0
     const own = identities
     const wanted = await tx
       .selectDistinct({ person: own.organisation, payer: contractors.organisation })
@@ -80,7 +88,9 @@ async function queueMails(db: Database): Promise<number> {
       const target = [paymentMails.person, paymentMails.payer]
       await tx.insert(paymentMails).values(rows).onConflictDoUpdate({ target, set: { queuedAt } })
     }
-    await tx.update(chores).set({ after: last.number, begunAt: sql`clock_timestamp()` }).where(eq(chores.name, STATE))
+    // A full round may have left payments for the next one.
+    const through = paid.length < ROUND ? last : (paid.at(-1)?.number ?? last)
+    await tx.update(chores).set({ after: through, begunAt: sql`clock_timestamp()` }).where(eq(chores.name, STATE))
     return paid.length
   })
 }
@@ -139,7 +149,7 @@ async function mailPerson({ db, mail, secret, page }: PaymentMails, person: stri
 
 const LISTED = 5
 
-/** Composes the mail. Organisations choose their names, so one that a mail program could take for a link is left out. */
+/** Composes the mail. Organisation names are untrusted, so a name that looks like a link is omitted. */
 export function composePaid(mail: {
   to: string
   payers: readonly (string | undefined)[]
@@ -154,8 +164,8 @@ export function composePaid(mail: {
       subject: `You were paid by ${listed}`,
       paragraphs: [
         'Hello,',
-        `you were paid by ${listed}. Only your wallet can read the amount: open it to see the payment.`,
-        'You get this mail because an organisation that pays you has switched it on. To stop these mails, open:',
+        `You were paid by ${listed}. Only your wallet can read the amount: open it to see the payment.`,
+        'You receive this email because an organisation that pays you has turned on payment notifications. To stop these emails, open:',
         mail.unsubscribe,
       ],
     }),

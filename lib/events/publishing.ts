@@ -4,15 +4,16 @@ import type { Database } from '#lib/db/connection.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
 import { publishEvents } from './publish.ts'
 
-/** How often a process looks for new entries of the log (ms): their events follow within this time. */
+/** How often a process looks for new entries of the log (ms). */
 const EVERY_MS = 1_000
 
-/** How many rounds it publishes after the last new entry, for those that commit late, and then every how many. */
+/** Rounds that publish after the last new entry, for entries that commit late; from then on, only every tenth publishes. */
 const ROUNDS_AFTER = 45
 const IDLE_ROUNDS = 10
 
 /**
- * Publishes events until the returned function is called. While the log has no new entry, a round is one query.
+ * Publishes events until the returned function is called. Once the log has had no new entry for 45 rounds, nine rounds of ten are
+ * one query.
  */
 export function startPublishing(database: () => Promise<Database>): () => Promise<void> {
   let seen: number | undefined
@@ -28,7 +29,7 @@ export function startPublishing(database: () => Promise<Database>): () => Promis
       while ((await publishEvents(db)) > 0);
       seen = sequence
     } catch (error) {
-      // An unreachable database is in the log of everything else.
+      // Every other user of the database logs that it is unreachable.
       if (!isUnavailable(error)) log('error', 'events', { failure: describeFailure(error) })
     }
   }

@@ -25,7 +25,8 @@ const { license, dependencies } = JSON.parse(readFileSync(`${ROOT}package.json`,
 }
 
 /**
- * Packs what frontends install: ES modules, one per source file, with their types. The same commit of the sources gives the same bytes.
+ * Packs what frontends install: ES modules, one per source file, with their types. The same commit always gives the same
+ * bytes.
  * `npm run client` generates the API's types first.
  * @returns the path of the tarball
  */

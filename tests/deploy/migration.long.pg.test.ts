@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { inspect } from 'node:util'
 import { sql } from 'drizzle-orm'
 import { Client } from 'pg'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
@@ -133,6 +134,14 @@ test('names the extension that the server refuses to create, and leaves nothing 
   )
   expect(sqlState(refused)).toBe('0A000')
   expect(await tables()).toEqual([])
+})
+
+test('reports a later migration that fails by its own error, not as tables of no release', async () => {
+  expect(await outcomeOf({ url: clone.url })).toBe('migrated')
+  await client.query(`DELETE FROM ${OWN} WHERE created_at = (SELECT max(created_at) FROM ${OWN})`)
+  const outcome = await outcomeOf({ url: clone.url })
+  expect(innermostReason(outcome)).toMatch(/already exists/)
+  expect(inspect(outcome)).not.toContain('no release')
 })
 
 test('migrates once when several instances start together, and does not use drizzle’s default table', async () => {

@@ -4,7 +4,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { type DrizzleSnapshotJSON, generateDrizzleJson, generateMigration } from 'drizzle-kit/api'
 import { missingStatements, undeclaredContractions } from '#drizzle/declared-objects.ts'
 import config from '#drizzle/drizzle.config.ts'
-import { readMigrations, readReleased } from '#drizzle/released.ts'
+import { digestMigrations, readReleased } from '#drizzle/released.ts'
 import type { Rule } from './sources.ts'
 
 const read = (file: string) => readFileSync(file, 'utf8')
@@ -21,7 +21,7 @@ export const MIGRATION_RULES: Rule[] = [
   {
     name: 'a released migration never changes: add another one (npm run db:generate -- --name WHAT)',
     violations: () => {
-      const existing = readMigrations()
+      const existing = digestMigrations()
       return Object.entries(readReleased()).flatMap(([version, migrations]) =>
         Object.entries(migrations)
           .filter(([name, released]) => !isDeepStrictEqual(existing[name], released))
@@ -51,7 +51,7 @@ export const MIGRATION_RULES: Rule[] = [
   {
     name: 'migrations are in the order of their times: the service passes over one that is older than the last',
     violations: () => {
-      const times = Object.entries(readMigrations()).map(([name, { when }]) => ({ name, when }))
+      const times = Object.entries(digestMigrations()).map(([name, { when }]) => ({ name, when }))
       return times
         .filter(({ when }, index) => index > 0 && when <= (times[index - 1]?.when ?? 0))
         .map(({ name }) => name)

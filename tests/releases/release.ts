@@ -1,5 +1,5 @@
 import { readFileSync, writeFileSync } from 'node:fs'
-import { readMigrations, readReleased } from '#drizzle/released.ts'
+import { digestMigrations, readReleased } from '#drizzle/released.ts'
 import { runCommand } from '#lib/cli/process/command.ts'
 import { print } from '#lib/cli/process/output.ts'
 import { readVersion } from '#lib/config/version.ts'
@@ -32,7 +32,7 @@ function nameChanges(version: string, day: string): void {
 
 function addedMigrations(): [string, object][] {
   const frozen = Object.values(readReleased()).flatMap((migrations) => Object.keys(migrations))
-  return Object.entries(readMigrations()).filter(([name]) => !frozen.includes(name))
+  return Object.entries(digestMigrations()).filter(([name]) => !frozen.includes(name))
 }
 
 function freezeMigrations(version: string): void {
