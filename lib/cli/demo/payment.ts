@@ -1,4 +1,5 @@
 import { StrKey, type xdr } from '@stellar/stellar-sdk'
+import { patiently } from '#lib/sdk/patience.ts'
 import { formatUnits } from '#lib/text/money.ts'
 import { syncBalance } from '#lib/wallet/balance.ts'
 import { buildTransfer } from '#lib/wallet/calls.ts'
@@ -16,7 +17,10 @@ export interface Payment {
   paidBy: string
 }
 
-/** Builds and signs one confidential transfer, submits it through `transfer`, and reads its cost from the ledger. */
+/**
+ * Builds and signs one confidential transfer, submits it through `transfer` until it is decided, and reads its cost from the
+ * ledger.
+ */
 export async function payOne(
   network: TestNetwork,
   employer: Holder,
@@ -25,7 +29,7 @@ export async function payOne(
   transfer: (signedXdr: string) => Promise<string>,
 ): Promise<Omit<Payment, 'name' | 'sent'> & { next: Opening }> {
   const built = await buildTransfer(network, employer, { to: to.address, amount: sent, opening })
-  const hash = await transfer(built.signedXdr)
+  const hash = await patiently(() => transfer(built.signedXdr))
   const transaction = await network.rpc.getTransaction(hash)
   if (transaction.status !== 'SUCCESS') throw new Error(`transaction ${hash} was not found on the ledger`)
   return {
