@@ -17,6 +17,7 @@ const ENTRIES = {
   './wallet': 'wallet',
   './prover': 'prover',
   './disclosure': 'disclosure',
+  './webhooks': 'webhooks',
 } as const
 
 const { license, dependencies } = JSON.parse(readFileSync(`${ROOT}package.json`, 'utf8')) as {

@@ -3,7 +3,7 @@ import { PayrollError } from './payroll-error.ts'
 /** The codes of errors that pass: the same request may be sent again as it is. */
 const PASSING: ReadonlySet<string> = new Set([
   ...['network', 'unavailable', 'busy', 'internal', 'rate-limited', 'transfer-open', 'archive-unavailable'],
-  'reconciling',
+  ...['reconciling', 'idempotency-key-in-use'],
 ])
 
 /** A proxy in front of the service answers with these, and without a code. */

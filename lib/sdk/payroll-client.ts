@@ -5,6 +5,7 @@ import { PayrollError } from './payroll-error.ts'
 
 export type { components, operations, paths } from './payroll-api.d.ts'
 export { PayrollError, type PayrollErrorCode } from './payroll-error.ts'
+export { type PayrollEvent, type WatchOptions, watch } from './watch.ts'
 
 export interface PayrollClientOptions {
   /** the base address of the API, such as `https://payroll.example/api` */
@@ -21,12 +22,37 @@ export type PayrollClient = Client<paths> & {
   readonly baseUrl: string
 }
 
-/** How often a GET is sent while the network or the service fails: within two seconds, or after each Retry-After. */
-const READ_ATTEMPTS = 4
+/** How often a request is sent while the network or the service fails: within two seconds, or after each Retry-After. */
+const ATTEMPTS = 4
+
+/** The paths whose POST takes an Idempotency-Key. */
+type Idempotent = {
+  [Path in keyof paths]: paths[Path] extends { post: { parameters: { header?: infer Header } } }
+    ? [NonNullable<Header>] extends [never]
+      ? never
+      : Path
+    : never
+}[keyof paths]
+
+const IDEMPOTENT: Readonly<Record<string, true>> = {
+  '/contractors': true,
+  '/contractors/bulk': true,
+  '/contractors/{id}/invite': true,
+  '/batches': true,
+  '/batches/{id}/instructions': true,
+  '/webhooks': true,
+} satisfies Record<Idempotent, true>
+
+const KEY = 'Idempotency-Key'
+
+/** 32 digits. Pages that are not a secure context have no `randomUUID`. */
+const newKey = () =>
+  Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0')).join('')
 
 /**
  * A client of the API: `client.GET('/batches/{id}', …)`. It throws a PayrollError for every error response, for a response
- * that is not the service's, and if there is none. A GET is retried after a transient error.
+ * that is not the service's, and if there is none. A GET is retried after a transient error, and so is a POST that takes an
+ * Idempotency-Key: it is sent with a new one unless you give it yours, and creates nothing twice.
  */
 export function createPayrollClient(options: PayrollClientOptions): PayrollClient {
   const { baseUrl, session, renew } = options
@@ -62,8 +88,14 @@ export function createPayrollClient(options: PayrollClientOptions): PayrollClien
   const client = createClient<paths>({
     baseUrl: base,
     fetch: (request) => {
-      if (request.method !== 'GET') return answer(request)
-      return patiently(() => answer(request.clone()), { attempts: READ_ATTEMPTS, signal: request.signal })
+      if (request.method !== 'GET' && !request.headers.has(KEY)) return answer(request)
+      return patiently(() => answer(request.clone()), { attempts: ATTEMPTS, signal: request.signal })
+    },
+  })
+  client.use({
+    onRequest: ({ request, schemaPath }) => {
+      const isNew = request.method === 'POST' && IDEMPOTENT[schemaPath] && !request.headers.has(KEY)
+      if (isNew) request.headers.set(KEY, newKey())
     },
   })
   return Object.assign(client, { baseUrl })

@@ -39,7 +39,7 @@ afterAll(async () => {
 
 /** A project that checks the package's own types, and those that they name, without types of Node. */
 async function checkTypesIn(project: string): Promise<string> {
-  const imports = ['', '/wallet', '/prover', '/disclosure'].map(
+  const imports = ['', '/wallet', '/prover', '/disclosure', '/webhooks'].map(
     (part, index) => `export * as part${index} from 'confidential-payroll-sdk${part}'`,
   )
   await writeFile(join(project, 'all.ts'), imports.join('\n'))
@@ -98,7 +98,7 @@ test('the snippets of the documentation compile in a project that tsc --init cre
   const freighter = `@stellar/freighter-api@${dependencies['@stellar/freighter-api']}`
   await run('npm', ['install', '--no-audit', '--no-fund', freighter], { cwd: project })
   await run(tool('tsc'), ['--init'], { cwd: folder })
-  for (const page of ['docs/api.md', 'lib/sdk/README.md']) {
+  for (const page of ['docs/api.md', 'docs/events.md', 'lib/sdk/README.md']) {
     const snippets = [...(await readFile(page, 'utf8')).matchAll(/```ts\n([\s\S]*?)```/g)]
     expect(snippets).not.toEqual([])
     for (const [index, [, code = '']] of snippets.entries()) {
@@ -132,7 +132,7 @@ async function bundledSize(entry: string): Promise<number> {
 }
 
 /** The most kilobytes that an entry may have; the prover and disclosures load circuits and bb.js on demand. */
-const LIMITS = { '': 15, '/wallet': 250, '/prover': 50, '/disclosure': 250 }
+const LIMITS = { '': 15, '/wallet': 250, '/prover': 50, '/disclosure': 250, '/webhooks': 15 }
 
 test.each(Object.entries(LIMITS))(
   'the size of confidential-payroll-sdk%s matches the documentation',

@@ -120,7 +120,7 @@ test('knows the codes of the service', () => {
   expect(codes).toHaveLength(5)
 })
 
-test('sends a read again while the network or the service fails, and nothing else', async () => {
+test('sends a read again while the network or the service fails, and no request that could act twice', async () => {
   const failures: (() => Promise<Response>)[] = [
     () => Promise.reject(new TypeError('fetch failed')),
     async () => new Response('Bad Gateway', { status: 502 }),
@@ -135,6 +135,34 @@ test('sends a read again while the network or the service fails, and nothing els
   expect(await take(client.GET('/me'))).toEqual({ id: 'b' })
   expect(sent).toBe(4)
   sent = 0
-  await expect(client.POST('/batches', { body: { name: 'March' } })).rejects.toMatchObject({ code: 'network' })
+  const ready = client.POST('/batches/{id}/ready', { params: { path: { id: 'b' } } })
+  await expect(ready).rejects.toMatchObject({ code: 'network' })
   expect(sent).toBe(1)
+})
+
+test('sends a request that creates records again, with the key that it made', async () => {
+  const requests: [key: string | null, body: string][] = []
+  const responses: (() => Promise<Response>)[] = [
+    () => Promise.reject(new TypeError('fetch failed')),
+    async () => Response.json({ error: 'in use', code: 'idempotency-key-in-use' }, { status: 409 }),
+    async () => Response.json({ id: 'b' }),
+    async () => Response.json({ error: 'name required', code: 'name-required' }, { status: 400 }),
+  ]
+  const fetch = async (request: Request) => {
+    requests.push([request.headers.get('idempotency-key'), await request.text()])
+    return await (responses[requests.length - 1]?.() ?? Response.json({}))
+  }
+  const client = createPayrollClient({ baseUrl: BASE, fetch })
+  expect(await take(client.POST('/batches', { body: { name: 'March' } }))).toEqual({ id: 'b' })
+  const key = requests[0]?.[0]
+  expect(key).toMatch(/^[0-9a-f]{32}$/)
+  expect(requests).toEqual(Array(3).fill([key, '{"name":"March"}']))
+  await expect(client.POST('/batches', { body: { name: '' } })).rejects.toMatchObject({ code: 'name-required' })
+  expect(requests).toHaveLength(4)
+  expect(requests[3]?.[0]).not.toBe(key)
+  const path = { id: 'c' }
+  await client.POST('/contractors/{id}/invite', { params: { path } })
+  expect(requests[4]?.[0]).toMatch(/^[0-9a-f]{32}$/)
+  await client.PATCH('/contractors/{id}', { params: { path }, body: { name: 'Ann' } })
+  expect(requests[5]?.[0]).toBeNull()
 })
