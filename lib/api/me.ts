@@ -4,6 +4,7 @@ import {
   joinIdentity,
   otherIdentity,
   separateIdentities,
+  separation,
   verifyOtherSession,
 } from '#lib/directory/joined-identities.ts'
 import { changeOrganisation, describeMe, meChanges, meShape } from '#lib/directory/me.ts'
@@ -91,8 +92,9 @@ export const ME_OPERATIONS = inGroup('Me', [
     summary: 'Undo the joining of identities',
     description: [
       'Each identity of this kind that was joined is a person of its own again, with the contractor records that it has',
-      'accepted. The first identity keeps the organisation.',
+      'accepted. The first identity keeps the organisation. With `sub`, only that identity.',
     ].join(' '),
+    query: { schema: separation, example: { sub: 'ada' } },
     parameters: { kind: { description: 'the kind of the joined identities: `ledger` or `idp`', example: 'ledger' } },
     response: {
       description: 'The caller',
@@ -101,7 +103,10 @@ export const ME_OPERATIONS = inGroup('Me', [
     },
     refusals: ['identity-not-found', 'identity-first', 'identity-paying'],
     handle: async (context) => {
-      return await present({ ...context, user: await separateIdentities(context, context.params.kind) })
+      return await present({
+        ...context,
+        user: await separateIdentities(context, { ...context.params, ...context.query }),
+      })
     },
   }),
 ])

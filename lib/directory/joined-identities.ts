@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { and, eq, inArray, isNotNull, or, sql } from 'drizzle-orm'
 import { z } from 'zod'
 import { identities, organisations } from '#drizzle/schema/directory.ts'
+import { mailedPayees } from '#drizzle/schema/mails.ts'
 import { relayJobs } from '#drizzle/schema/relay.ts'
 import { transfers } from '#drizzle/schema/transfers.ts'
 import { type Session, type SessionSettings, verifySession } from '#lib/auth/session.ts'
@@ -52,8 +53,9 @@ export async function joinIdentity(context: UserContext, other: Session): Promis
       ? [user.identity, identity]
       : [identity, user.identity]
     const organisation = await organisationOf(tx, to)
-    const isMoved = eq(identities.organisation, await organisationOf(tx, from))
-    await tx.update(identities).set({ organisation, joinedAt: now }).where(isMoved)
+    const left = await organisationOf(tx, from)
+    await tx.update(identities).set({ organisation, joinedAt: now }).where(eq(identities.organisation, left))
+    await keepMuted(tx, left, organisation)
     const subject = `${identity.kind}:${identity.sub}`
     await recordAudit(tx, now, { organisation, actor, action: 'identity.joined', subject })
     return true
@@ -79,6 +81,18 @@ async function keepsOther(
   if (isOwnFounded && (await end(other))) return false
   if (await end(own)) return true
   throw new Refusal('organisation-in-use')
+}
+
+/** A person who has unsubscribed from mails at a payment stays so under another id. */
+async function keepMuted(tx: Database, from: string, to: string): Promise<void> {
+  const { person, isMuted } = mailedPayees
+  const muted = await tx.$count(mailedPayees, and(eq(person, from), isMuted))
+  if (muted === 0) return
+  const row = { person: to, isMuted: true }
+  await tx
+    .insert(mailedPayees)
+    .values(row)
+    .onConflictDoUpdate({ target: person, set: { isMuted: true } })
 }
 
 async function organisationOf(tx: Database, identity: IdentityName): Promise<string> {
@@ -124,24 +138,37 @@ function composeNotice(to: string, own: readonly PersonIdentity[]): Message {
   })
 }
 
+/** The query of DELETE /me/identities/{kind}. */
+export const separation = z.object({
+  sub: z.string().max(255, 'must be the `sub` of an identity').optional().meta({
+    description: 'only the identity with this `sub`',
+  }),
+})
+
 /**
- * Undoes the joining of all identities of one kind: each becomes a separate person again and keeps the contractor records that are
+ * Undoes the joining of identities of one kind, of all or of the one with this `sub`: each becomes a separate person again and keeps the contractor records that are
  * linked to it. The first identity keeps the organisation.
  * @throws Refusal `identity-not-found`, `identity-first`; `identity-paying` while a payment or a run of a wallet is not finished
  */
-export async function separateIdentities(context: UserContext, kind: string): Promise<User> {
+export async function separateIdentities(
+  context: UserContext,
+  { kind, sub: only }: { kind: string; sub?: string | undefined },
+): Promise<User> {
   const { db, user, now } = context
   const actor = actorOf(user.identity)
   await transactFor(db, user.organisationId, async (tx) => {
     await lockPersons(tx, user.identity)
     const organisation = await organisationOf(tx, user.identity)
     const all = await tx.select().from(identities).where(eq(identities.organisation, organisation))
-    const joined = all.filter((identity) => identity.joinedAt !== null && identity.kind === kind)
-    const isFirst = all.length > 1 && all.some((identity) => identity.kind === kind)
+    const meant = all.filter((identity) => identity.kind === kind && (only === undefined || identity.sub === only))
+    const joined = meant.filter(({ joinedAt }) => joinedAt !== null)
+    const isFirst = all.length > 1 && meant.length > 0
     if (joined.length === 0) throw new Refusal(isFirst ? 'identity-first' : 'identity-not-found')
     if (await isPaying(tx, joined)) throw new Refusal('identity-paying')
     for (const { kind, sub } of joined) {
-      await tx.update(identities).set({ organisation: randomUUID(), joinedAt: null }).where(isIdentity({ kind, sub }))
+      const own = randomUUID()
+      await tx.update(identities).set({ organisation: own, joinedAt: null }).where(isIdentity({ kind, sub }))
+      await keepMuted(tx, organisation, own)
       await recordAudit(tx, now, { organisation, actor, action: 'identity.separated', subject: `${kind}:${sub}` })
     }
   })

@@ -17,6 +17,8 @@ const USERS: Record<string, { email: string; email_verified: boolean; tells: 'to
   carol: { email: 'carol@b.example', email_verified: true, tells: 'userinfo' },
 }
 
+const PROGRAM = { id: 'erp', secret: 'a secret of the client erp' }
+
 export interface OidcServer {
   issuer: string
   start(): Promise<void>
@@ -25,6 +27,8 @@ export interface OidcServer {
   rotate(): Promise<void>
   /** Logs a user in with code and PKCE, as a browser would. */
   logIn(user: string): Promise<{ access_token: string; id_token: string }>
+  /** Gives the client `erp`, a program, an access token for its own id and secret. */
+  admitProgram(): Promise<string>
 }
 
 /**
@@ -51,6 +55,7 @@ export async function openOidcServer(redirects: readonly string[] = []): Promise
       provider = createProvider(issuer, await signingKey(keys), redirects)
     },
     logIn: (user) => logIn(issuer, user),
+    admitProgram: () => admitProgram(issuer),
   }
 }
 
@@ -73,6 +78,14 @@ function createProvider(issuer: string, key: JWK, redirects: readonly string[]):
         response_types: ['code'],
         id_token_signed_response_alg: 'ES256',
       },
+      {
+        client_id: PROGRAM.id,
+        client_secret: PROGRAM.secret,
+        redirect_uris: [],
+        grant_types: ['client_credentials'],
+        response_types: [],
+        id_token_signed_response_alg: 'ES256',
+      },
     ],
     claims: { openid: ['sub'], email: ['email', 'email_verified'] },
     findAccount: (_ctx, id) => ({ accountId: id, claims: async () => ({ sub: id, ...USERS[id] }) }),
@@ -84,6 +97,7 @@ function createProvider(issuer: string, key: JWK, redirects: readonly string[]):
     discovery: { prompt_values_supported: ['none', 'login', 'consent'] },
     pkce: { required: () => true },
     features: {
+      clientCredentials: { enabled: true },
       devInteractions: { enabled: true },
       resourceIndicators: {
         enabled: true,
@@ -99,6 +113,15 @@ function createProvider(issuer: string, key: JWK, redirects: readonly string[]):
       },
     },
   })
+}
+
+/** RFC 6749 §4.4 */
+async function admitProgram(issuer: string): Promise<string> {
+  const authorization = `Basic ${btoa(`${PROGRAM.id}:${encodeURIComponent(PROGRAM.secret)}`)}`
+  const body = new URLSearchParams({ grant_type: 'client_credentials', resource: AUDIENCE })
+  const response = await fetch(`${issuer}/token`, { method: 'POST', body, headers: { authorization } })
+  if (!response.ok) throw new Error(`the token endpoint responded with ${response.status}: ${await response.text()}`)
+  return ((await response.json()) as { access_token: string }).access_token
 }
 
 async function logIn(issuer: string, user: string): Promise<{ access_token: string; id_token: string }> {
