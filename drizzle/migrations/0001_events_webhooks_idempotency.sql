@@ -84,7 +84,7 @@ ALTER TABLE "webhooks" ADD CONSTRAINT "webhooks_organisation_organisations_id_fk
 CREATE INDEX "events_of_organisation" ON "events" USING btree ("organisation","number");--> statement-breakpoint
 CREATE INDEX "events_of_payee" ON "events" USING btree ("payee","number");--> statement-breakpoint
 CREATE INDEX "idempotency_keys_oldest" ON "idempotency_keys" USING btree ("created_at");--> statement-breakpoint
-CREATE INDEX "webhook_deliveries_due" ON "webhook_deliveries" USING btree ("due","event") WHERE "webhook_deliveries"."status" = 'waiting';--> statement-breakpoint
+CREATE INDEX "webhook_deliveries_due" ON "webhook_deliveries" USING btree ("webhook","due","event") WHERE "webhook_deliveries"."status" = 'waiting';--> statement-breakpoint
 CREATE INDEX "webhook_deliveries_in_order" ON "webhook_deliveries" USING btree ("webhook","batch","event") WHERE "webhook_deliveries"."status" in ('waiting', 'held');--> statement-breakpoint
 CREATE INDEX "webhook_deliveries_leased" ON "webhook_deliveries" USING btree ("leased_until") WHERE "webhook_deliveries"."leased_until" is not null;--> statement-breakpoint
 CREATE INDEX "webhook_deliveries_newest" ON "webhook_deliveries" USING btree ("webhook","created_at" DESC NULLS FIRST,"sequence" DESC NULLS FIRST);--> statement-breakpoint

@@ -95,7 +95,7 @@ export const webhookDeliveries = pgTable(
     unique('webhook_deliveries_event').on(table.webhook, table.event),
     check('webhook_deliveries_status', oneOf(table.status, DELIVERY_STATUSES)),
     check('webhook_deliveries_error', oneOf(table.error, DELIVERY_ERRORS)),
-    index('webhook_deliveries_due').on(table.due, table.event).where(sql`${table.status} = 'waiting'`),
+    index('webhook_deliveries_due').on(table.webhook, table.due, table.event).where(sql`${table.status} = 'waiting'`),
     index('webhook_deliveries_in_order')
       .on(table.webhook, table.batch, table.event)
       .where(sql`${table.status} in ('waiting', 'held')`),

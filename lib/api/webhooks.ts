@@ -78,7 +78,7 @@ export const WEBHOOK_OPERATIONS = inGroup('Webhooks', [
     summary: 'Send a test event now',
     description: [
       'Posts an event of the type `webhook.test` without data once, and responds with what came back. A disabled webhook that delivers',
-      'it is enabled again, and gets the events that it missed.',
+      'it is enabled again, and gets the events that it missed, except the one that failed.',
     ].join(' '),
     parameters,
     response: {

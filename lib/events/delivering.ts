@@ -64,8 +64,9 @@ async function lookForWork(db: Database, { secret }: Webhooks): Promise<{ newest
   const [row] = await db
     .select({
       newest: sql`(select coalesce(max(${events.number}), 0) from ${events})`.mapWith(Number),
-      isDue: sql<boolean>`exists (select from ${webhookDeliveries} as delivery
-          join ${webhooks} as hook on hook.id = delivery.webhook where ${IS_DUE} and hook.disabled_at is null and hook.key_id = ${keyIdOf(secret)})
+      isDue: sql<boolean>`exists (select from ${webhooks} as hook where hook.disabled_at is null
+            and hook.key_id = ${keyIdOf(secret)}
+            and exists (select from ${webhookDeliveries} as delivery where delivery.webhook = hook.id and ${IS_DUE}))
         or exists (select from ${webhooks} where ${webhooks.noticeDue} <= clock_timestamp())`,
     })
     .from(sql`(values (1)) as one`)

@@ -2,13 +2,14 @@ import { and, eq, inArray, isNull, lt, sql } from 'drizzle-orm'
 import { z } from 'zod'
 import { events } from '#drizzle/schema/events.ts'
 import { DELIVERY_ERRORS, DELIVERY_STATUSES, webhookDeliveries, webhooks } from '#drizzle/schema/webhooks.ts'
-import type { Database } from '#lib/db/connection.ts'
+import { recordAudit } from '#lib/db/audit-log.ts'
+import { type Database, transactFor } from '#lib/db/connection.ts'
 import { cutPage, type Page, pageQuery, pageRequest } from '#lib/db/paging.ts'
 import { isId } from '#lib/directory/ids.ts'
 import { defineList } from '#lib/directory/lists.ts'
 import { columnsOf, presentAs } from '#lib/directory/presentation.ts'
 import { Refusal } from '#lib/refusal/refusal.ts'
-import { ownWebhook, type WebhooksContext, webhookNotFound } from './webhooks.ts'
+import { auditedEndpoint, ownWebhook, type WebhooksContext, webhookNotFound } from './webhooks.ts'
 
 export const deliveryShape = z.object({
   id: z.string(),
@@ -68,29 +69,36 @@ export { pageQuery as deliveriesQuery }
  * @throws Refusal `webhook-not-found`, `delivery-not-found`, `webhook-disabled`
  */
 export async function redeliver(
-  { db, employer }: WebhooksContext,
+  { db, employer, now }: WebhooksContext,
   { id, delivery }: { id: string; delivery: string },
 ): Promise<Delivery> {
   const { webhook, status, event } = webhookDeliveries
-  const [hook] = await db.select({ at: webhooks.disabledAt }).from(webhooks).where(ownWebhook(employer, id))
+  const [hook] = await db
+    .select({ at: webhooks.disabledAt, url: webhooks.url })
+    .from(webhooks)
+    .where(ownWebhook(employer, id))
   if (!hook) throw webhookNotFound()
   if (hook.at !== null) throw new Refusal('webhook-disabled')
   const isThis = and(eq(webhookDeliveries.id, isId(delivery) ? delivery : sql`null`), eq(webhook, id))
   const isWaiting = sql`${status} = 'waiting'`
   const isEnabled = inArray(webhook, db.select({ id: webhooks.id }).from(webhooks).where(isNull(webhooks.disabledAt)))
   const hasEvent = inArray(event, db.select({ number: events.number }).from(events))
-  const [again] = await db
-    .update(webhookDeliveries)
-    .set({
-      status: 'waiting',
-      attempts: sql`case when ${isWaiting} then ${webhookDeliveries.attempts} else 0 end`,
-      due: sql`clock_timestamp()`,
-      endedAt: null,
-    })
-    .where(and(isThis, isEnabled, hasEvent))
-    .returning(COLUMNS)
-  if (!again) throw new Refusal('delivery-not-found')
-  return present(again)
+  return await transactFor(db, employer.organisation, async (tx) => {
+    const [again] = await tx
+      .update(webhookDeliveries)
+      .set({
+        status: 'waiting',
+        attempts: sql`case when ${isWaiting} then ${webhookDeliveries.attempts} else 0 end`,
+        due: sql`clock_timestamp()`,
+        endedAt: null,
+      })
+      .where(and(isThis, isEnabled, hasEvent))
+      .returning(COLUMNS)
+    if (!again) throw new Refusal('delivery-not-found')
+    const detail = { ...auditedEndpoint(hook.url), type: again.type }
+    await recordAudit(tx, now, { ...employer, action: 'webhook.redelivered', subject: id, detail })
+    return present(again)
+  })
 }
 
 /** How long deliveries are kept (days), and how many a round deletes at most. */

@@ -34,16 +34,28 @@ export const IS_DUE = sql`delivery.status = 'waiting' and delivery.due <= ${CLOC
 /** A delivery that this process attempts. `attempts` includes this attempt, so a later lease by another process changes it. */
 type Leased = Pick<typeof webhookDeliveries.$inferSelect, 'id' | 'webhook' | 'event' | 'batch' | 'attempts'>
 
-/** Leases the next delivery. An event of a batch waits for the earlier ones that its endpoint gets. */
+/** How many endpoints' next deliveries a lease chooses from: more than other processes can lease at the same moment. */
+const CANDIDATES = 32
+
+/**
+ * Leases the next delivery. An event of a batch waits for the earlier ones that its endpoint gets. Reads the first delivery of each
+ * endpoint that is not busy, so a long queue of one organisation costs the others nothing.
+ */
 async function leaseDelivery(db: Database, secret: Uint8Array): Promise<Leased | undefined> {
-  const next = sql`(select delivery.id from ${webhookDeliveries} as delivery
-      join ${webhooks} as hook on hook.id = delivery.webhook
-    where ${IS_DUE} and hook.disabled_at is null and hook.key_id = ${keyIdOf(secret)}
-      and not exists (select from ${webhookDeliveries} as earlier where earlier.webhook = delivery.webhook
-        and earlier.batch = delivery.batch and earlier.event < delivery.event and earlier.status = 'waiting')
-      and (select count(*) < ${OF_ORGANISATION} and count(*) filter (where other.webhook = hook.id) < ${OF_ENDPOINT}
-        from ${webhookDeliveries} as other join ${webhooks} as owner on owner.id = other.webhook
-        where other.leased_until > ${CLOCK} and owner.organisation = hook.organisation)
+  const busy = sql`(select hook.organisation, delivery.webhook from ${webhookDeliveries} as delivery
+    join ${webhooks} as hook on hook.id = delivery.webhook where delivery.leased_until > ${CLOCK})`
+  const candidates = sql`(select first.id from ${webhooks} as hook cross join lateral (
+      select delivery.id, delivery.due, delivery.event from ${webhookDeliveries} as delivery
+      where delivery.webhook = hook.id and ${IS_DUE}
+        and not exists (select from ${webhookDeliveries} as earlier where earlier.webhook = delivery.webhook
+          and earlier.batch = delivery.batch and earlier.event < delivery.event and earlier.status = 'waiting')
+      order by delivery.due, delivery.event limit 1) as first
+    where hook.disabled_at is null and hook.key_id = ${keyIdOf(secret)}
+      and (select count(*) < ${OF_ORGANISATION} and count(*) filter (where busy.webhook = hook.id) < ${OF_ENDPOINT}
+        from busy where busy.organisation = hook.organisation)
+    order by first.due, first.event limit ${CANDIDATES})`
+  const next = sql`(with busy as materialized ${busy}
+    select delivery.id from ${webhookDeliveries} as delivery where delivery.id in ${candidates} and ${IS_DUE}
     order by delivery.due, delivery.event limit 1 for no key update of delivery skip locked)`
   const [leased] = await db
     .update(webhookDeliveries)

@@ -1,11 +1,33 @@
 import type { LookupAddress } from 'node:dns'
-import { lookup } from 'node:dns/promises'
+import { Resolver } from 'node:dns/promises'
 import { BlockList, isIP, type LookupFunction } from 'node:net'
 
 /** Resolves a host name to all its addresses. */
 export type Resolve = (hostname: string) => Promise<readonly LookupAddress[]>
 
-export const resolveHost: Resolve = (hostname) => lookup(hostname, { all: true })
+const LOOPBACK: readonly LookupAddress[] = [
+  { address: '127.0.0.1', family: 4 },
+  { address: '::1', family: 6 },
+]
+
+/**
+ * Asks the DNS, and not the system: a server that never answers would block one of the few threads that Node reads files with. Rejects
+ * if a name has no address.
+ * @param servers in place of the system's
+ */
+export function openResolver(servers?: readonly string[]): Resolve {
+  const resolver = new Resolver({ timeout: 2_000, tries: 2 })
+  if (servers) resolver.setServers(servers)
+  return async (hostname) => {
+    if (hostname === 'localhost') return LOOPBACK
+    const found = await Promise.allSettled([resolver.resolve4(hostname), resolver.resolve6(hostname)])
+    const addresses = found.flatMap((one, index) =>
+      one.status === 'fulfilled' ? one.value.map((address) => ({ address, family: index === 0 ? 4 : 6 })) : [],
+    )
+    if (addresses.length === 0) throw new Error(`${hostname} has no address`)
+    return addresses
+  }
+}
 
 /** The longest URL of an endpoint. */
 export const MAX_URL = 2_000

@@ -6,7 +6,7 @@ import type { Database } from '#lib/db/connection.ts'
 import { composeMail, type Message, sendMail } from '#lib/directory/mail.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
 import { Refusal } from '#lib/refusal/refusal.ts'
-import { auditedUrl, type Webhooks } from './webhooks.ts'
+import { auditedEndpoint, type Webhooks } from './webhooks.ts'
 
 type DisabledReason = (typeof DISABLED_REASONS)[number]
 
@@ -26,7 +26,7 @@ export async function disable(tx: Database, id: string, reason: DisabledReason, 
   const isWaiting = and(eq(webhookDeliveries.webhook, id), eq(webhookDeliveries.status, 'waiting'))
   await tx.update(webhookDeliveries).set({ status: 'held' }).where(isWaiting)
   const { organisation, url } = disabled
-  const detail = { url: auditedUrl(url), reason }
+  const detail = { ...auditedEndpoint(url), reason }
   await recordAudit(tx, now, { organisation, actor: ACTOR, action: 'webhook.disabled', subject: id, detail })
 }
 
@@ -45,7 +45,7 @@ export async function enable(tx: Database, id: string, actor: Actor, now: Date):
         and earlier.status in ('waiting', 'held')) then ${CLOCK} end
     where delivery.webhook = ${id} and delivery.status = 'held'`)
   const { organisation, url } = enabled
-  const detail = { url: auditedUrl(url) }
+  const detail = auditedEndpoint(url)
   await recordAudit(tx, now, { organisation, actor, action: 'webhook.enabled', subject: id, detail })
   return true
 }

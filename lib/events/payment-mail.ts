@@ -9,6 +9,7 @@ import { presentableName } from '#lib/directory/contractors/invite-mail.ts'
 import { composeMail, type MailSettings, type Message, sendMail } from '#lib/directory/mail.ts'
 import { chosenName } from '#lib/directory/organisations.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
+import { Refusal } from '#lib/refusal/refusal.ts'
 
 /** What mails at a payment need of a service. */
 export interface PaymentMails {
@@ -141,6 +142,8 @@ async function mailPerson({ db, mail, secret, page }: PaymentMails, person: stri
     await sendMail(mail, message)
   } catch (error) {
     log('error', 'payment mail', { failure: describeFailure(error) })
+    // The same address would be refused again.
+    if (error instanceof Refusal && error.code === 'mail-refused') await db.delete(paymentMails).where(isSent)
     return false
   }
   await db.delete(paymentMails).where(isSent)

@@ -113,12 +113,20 @@ async function readUnpublished(tx: Database, through: number): Promise<Entry[]> 
   const payout = sql<string | null>`${auditLog.detail} ->> 'payout'`
   const first = alias(envelopes, 'first')
   const own = alias(envelopes, 'own')
-  // A transfer may have several envelopes, and each has an entry: the payout is pending from the first one on.
+  const earlier = alias(auditLog, 'earlier')
+  // A transfer may have several envelopes, and each has an entry: the payout is pending from the first one on that names it.
   const isRepeated = tx
     .select({ hash: own.innerHash })
     .from(own)
     .innerJoin(first, and(eq(first.transfer, own.transfer), lt(first.recordedAt, own.recordedAt)))
-    .where(and(eq(auditLog.action, 'transfer.sponsored'), eq(own.innerHash, auditLog.subjectId)))
+    .innerJoin(earlier, and(eq(earlier.action, 'transfer.sponsored'), eq(earlier.subjectId, first.innerHash)))
+    .where(
+      and(
+        eq(auditLog.action, 'transfer.sponsored'),
+        eq(own.innerHash, auditLog.subjectId),
+        eq(sql`${earlier.detail} ->> 'payout'`, payout),
+      ),
+    )
   return await tx
     .select({
       sequence: auditLog.sequence,

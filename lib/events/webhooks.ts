@@ -96,8 +96,8 @@ const presentWithSecret = ({ webhooks }: WebhooksContext['service'], row: Row) =
   secret: webhookSecret(webhooks.secret, row),
 })
 
-/** The URL of an endpoint without its query, which may be a secret, for the audit log. */
-export const auditedUrl = (url: string): string => url.replace(/\?.*$/, '')
+/** What the audit log says of an endpoint: the rest of its URL may be a secret. */
+export const auditedEndpoint = (url: string) => ({ host: new URL(url).host })
 
 /** The condition for an organisation's endpoint. */
 export const ownWebhook = ({ organisation }: Employer, id: string): SQL | undefined =>
@@ -127,7 +127,7 @@ export async function createWebhook(
     const row = { organisation, url, types: types ? [...new Set(types)] : null, keyId, cursor, createdAt: now }
     const [webhook] = await tx.insert(webhooks).values(row).returning(COLUMNS)
     if (!webhook) throw new Error('the insert returned no row')
-    const detail = { url: auditedUrl(url) }
+    const detail = auditedEndpoint(url)
     await recordAudit(tx, now, { ...employer, action: 'webhook.created', subject: webhook.id, detail })
     return webhook
   }
@@ -167,7 +167,7 @@ export async function removeWebhook({ db, employer, now }: WebhooksContext, id: 
   return await transactFor(db, employer.organisation, async (tx) => {
     const [removed] = await tx.delete(webhooks).where(ownWebhook(employer, id)).returning({ url: webhooks.url })
     if (!removed) throw webhookNotFound()
-    const detail = { url: auditedUrl(removed.url) }
+    const detail = auditedEndpoint(removed.url)
     await recordAudit(tx, now, { ...employer, action: 'webhook.removed', subject: id, detail })
     return { id }
   })
@@ -191,7 +191,7 @@ export async function rotateSecret({ db, employer, now, service }: WebhooksConte
       .where(ownWebhook(employer, id))
       .returning(COLUMNS)
     if (!row) throw webhookNotFound()
-    const detail = { url: auditedUrl(row.url) }
+    const detail = auditedEndpoint(row.url)
     await recordAudit(tx, now, { ...employer, action: 'webhook.rotated', subject: id, detail })
     return row
   })

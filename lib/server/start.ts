@@ -6,7 +6,7 @@ import { embedsLedger } from '#lib/config/listen-host.ts'
 import { readVersion } from '#lib/config/version.ts'
 import { openStore, type Store, type StoreLocation } from '#lib/db/connection.ts'
 import { startDelivering } from '#lib/events/delivering.ts'
-import { resolveHost } from '#lib/events/destination.ts'
+import { openResolver } from '#lib/events/destination.ts'
 import { startPublishing } from '#lib/events/publishing.ts'
 import { openGranting } from '#lib/faucet/deposit.ts'
 import { openVault } from '#lib/faucet/vault.ts'
@@ -129,7 +129,13 @@ export async function startService(
     const vault = settings.vault && openVault({ ...settings.vault, server: network.server })
     const confidentialAccounts = { network, token: settings.token }
     const batch = settings.batch && { ...settings.batch, relayKey: await keyIdOf(settings.batch.key) }
-    const webhooks = { ...settings.webhooks, database: store.database, mail: settings.mail, now, resolve: resolveHost }
+    const webhooks = {
+      ...settings.webhooks,
+      database: store.database,
+      mail: settings.mail,
+      now,
+      resolve: openResolver(),
+    }
     const parts = { archive, tracker, sponsor, faucet, vault, batch, webhooks }
     const service = { settings, network, database: store.database, confidentialAccounts, ...parts, now, close }
     if (choresEveryMs > 0) closers.push(startMaintenance(service, choresEveryMs), startPublishing(store.database))

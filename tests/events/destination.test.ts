@@ -1,8 +1,11 @@
-import { expect, test } from 'vitest'
+import { createSocket } from 'node:dgram'
+import { once } from 'node:events'
+import { expect, onTestFinished, test } from 'vitest'
 import {
   AddressRefused,
   guardedLookup,
   isPublicAddress,
+  openResolver,
   problemOfDestination,
   problemOfUrl,
   type Resolve,
@@ -131,4 +134,63 @@ test('checks the address that a connection is made to, each time it is looked up
   expect(await ask(true)).toEqual([{ address: PUBLIC, family: 4 }])
   expect(await ask(true)).toBeInstanceOf(AddressRefused)
   expect(await ask(false)).toBeInstanceOf(AddressRefused)
+})
+
+/** A DNS server that has these addresses of each name, and stays silent about others. Resolves to its `host:port`. */
+async function serveNames(names: Record<string, { a?: string; aaaa?: string }>): Promise<string> {
+  const socket = createSocket('udp4')
+  onTestFinished(() => void socket.close())
+  socket.on('message', (query, { address, port }) => {
+    const labels: string[] = []
+    let at = 12
+    for (let length = query[at] ?? 0; length > 0; length = query[at] ?? 0) {
+      labels.push(query.subarray(at + 1, at + 1 + length).toString())
+      at += 1 + length
+    }
+    const [type, name] = [query.readUInt16BE(at + 1), names[labels.join('.').toLowerCase()]]
+    if (!name) return
+    const found = type === 1 ? name.a?.split('.').map(Number) : type === 28 ? wordsOf(name.aaaa) : undefined
+    const head = Buffer.from(query.subarray(0, 12))
+    head.writeUInt16BE(0x8180, 2)
+    head.writeUInt16BE(found ? 1 : 0, 6)
+    head.writeUInt16BE(0, 8)
+    head.writeUInt16BE(0, 10)
+    const record = found ? [0xc0, 12, 0, type, 0, 1, 0, 0, 0, 60, 0, found.length, ...found] : []
+    socket.send(Buffer.concat([head, query.subarray(12, at + 5), Buffer.from(record)]), port, address)
+  })
+  socket.bind(0, '127.0.0.1')
+  await once(socket, 'listening')
+  return `127.0.0.1:${socket.address().port}`
+}
+
+/** The bytes of an IPv6 address with eight groups. */
+const wordsOf = (address: string | undefined) =>
+  address?.split(':').flatMap((group) => [Number.parseInt(group, 16) >> 8, Number.parseInt(group, 16) & 255])
+
+test('resolves a name to all its addresses of both kinds, and localhost without the DNS', async () => {
+  const server = await serveNames({
+    'erp.example': { a: PUBLIC, aaaa: '2606:2800:21f:cb07:6820:80da:af6b:8b2c' },
+    'new.example': { aaaa: 'fd00:0:0:0:0:0:0:1' },
+    'empty.example': {},
+  })
+  const resolve = openResolver([server])
+  expect(await resolve('erp.example')).toEqual([
+    { address: PUBLIC, family: 4 },
+    { address: '2606:2800:21f:cb07:6820:80da:af6b:8b2c', family: 6 },
+  ])
+  expect(await resolve('localhost')).toContainEqual({ address: '127.0.0.1', family: 4 })
+  await expect(resolve('empty.example')).rejects.toThrow('has no address')
+  const strict = { allowsLoopback: false, resolve }
+  expect(await problemOfDestination(strict, 'https://erp.example/')).toBeUndefined()
+  expect(await problemOfDestination(strict, 'https://new.example/')).toMatch(/public addresses/)
+  expect(await problemOfDestination(strict, 'https://localhost/')).toMatch(/public addresses/)
+})
+
+test('gives up on a DNS server that does not answer before an attempt does', async () => {
+  const resolve = openResolver([await serveNames({})])
+  const other = openResolver([await serveNames({ 'erp.example': { a: PUBLIC } })])
+  const silent = resolve('silent.example').catch((error: Error) => error)
+  // Nothing else waits for it.
+  expect(await other('erp.example')).toEqual([{ address: PUBLIC, family: 4 }])
+  expect(await silent).toMatchObject({ message: 'silent.example has no address' })
 })

@@ -6,20 +6,23 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { contractors, identities, payouts } from '#drizzle/schema/directory.ts'
 import { mailedPayees, paymentMails } from '#drizzle/schema/mails.ts'
 import { recordAudit } from '#lib/db/audit-log.ts'
-import { composePaid, mailPayees, mailToken, readMailToken } from '#lib/events/payment-mail.ts'
+import { composePaid, mailPayees, mailToken, readMailToken, stopMails } from '#lib/events/payment-mail.ts'
 import { publishEvents } from '#lib/events/publish.ts'
+import { accountOf } from '../support/directory.ts'
 import { type Employer, employerNamed } from '../support/fixtures.ts'
 import { openTestService, type TestService } from '../support/test-service.ts'
 
 const letters: { to: string; text: string }[] = []
-let isDown = false
+/** the code with which the mail server refuses a recipient */
+let refusal: number | undefined
 let server: SMTPServer
 let service: TestService
 let ada: Employer
 beforeAll(async () => {
   server = new SMTPServer({
     disabledCommands: ['STARTTLS', 'AUTH'],
-    onRcptTo: (_address, _session, callback) => callback(isDown ? new Error('later') : undefined),
+    onRcptTo: (_address, _session, callback) =>
+      callback(refusal === undefined ? undefined : Object.assign(new Error('not now'), { responseCode: refusal })),
     onData: (stream, { envelope }, callback) => {
       const chunks: Buffer[] = []
       stream.on('data', (chunk: Buffer) => chunks.push(chunk))
@@ -48,7 +51,7 @@ afterAll(async () => {
 })
 beforeEach(() => {
   letters.length = 0
-  isDown = false
+  refusal = undefined
 })
 
 /** A contractor of an employer who has accepted as a user with a verified email; `email` null: with a wallet. */
@@ -139,12 +142,50 @@ test('mails no contractor whose employer has not switched it on, or who has no v
 test('tries again after an hour if the mail server is down', async () => {
   const { contractor, person } = await hire(ada, 'ivo@mail.example')
   await pay(ada, contractor)
-  isDown = true
+  refusal = 451
   expect(await mail()).toBe(0)
-  isDown = false
+  refusal = undefined
   expect(await mail()).toBe(0)
   await anHourLater(person)
   expect(await mail()).toBe(1)
+})
+
+test('gives up on an address that the mail server refuses', async () => {
+  const { contractor, person } = await hire(ada, 'abe@mail.example')
+  await pay(ada, contractor)
+  refusal = 550
+  expect(await mail()).toBe(0)
+  refusal = undefined
+  await anHourLater(person)
+  expect(await mail()).toBe(0)
+  expect(await service.db.$count(paymentMails, eq(paymentMails.person, person))).toBe(0)
+})
+
+test('sends no mail to a person who has unsubscribed and then joins or separates identities', async () => {
+  const session = await service.user('auth0|pia', 'pia@mail.example')
+  const wallet = await service.wallet(accountOf(61_000))
+  const personOf = async () => {
+    const [identity] = await service.db.select().from(identities).where(eq(identities.sub, 'auth0|pia'))
+    return identity?.organisation ?? ''
+  }
+  await service.ask('GET', '/me', { session })
+  await service.ask('GET', '/me', { session: wallet })
+  await stopMails(service.db, await personOf())
+  const isMuted = async () => {
+    const [row] = await service.db
+      .select()
+      .from(mailedPayees)
+      .where(eq(mailedPayees.person, await personOf()))
+    return row?.isMuted
+  }
+  // The wallet's organisation is founded, so the person gets its id.
+  const before = await personOf()
+  await service.ask('PATCH', '/me', { session: wallet, body: { orgName: 'Pia & Co' } })
+  await service.ask('POST', '/me/identities', { session: wallet, body: { session } })
+  expect(await personOf()).not.toBe(before)
+  expect(await isMuted()).toBe(true)
+  await service.ask('DELETE', '/me/identities/idp', { session: wallet })
+  expect(await isMuted()).toBe(true)
 })
 
 test('sends one mail if several processes try at once', async () => {

@@ -5,6 +5,7 @@ import { auditLog } from '#drizzle/schema/audit.ts'
 import type { AuditAction } from '#drizzle/schema/audit-actions.ts'
 import { contractors, payouts } from '#drizzle/schema/directory.ts'
 import { events } from '#drizzle/schema/events.ts'
+import { envelopeRow, insertRows, transferRow } from '#lib/cli/seed/rows.ts'
 import { dropAudit } from '#lib/db/audit-export.ts'
 import { type AuditEntry, recordAudit } from '#lib/db/audit-log.ts'
 import { EVENT_TYPES, eventShape, presentEvent, TYPE_OF_ACTION } from '#lib/events/event.ts'
@@ -100,6 +101,25 @@ test('publishes nothing of an entry without an organisation, and of an action th
   )
   await publishAll()
   expect(await eventsOf([subject])).toEqual([])
+})
+
+test('tells once that a payout is pending, also if only a later envelope of the transfer names it', async () => {
+  const { payouts: made } = await ada.prepare([await ada.engage('One'), await ada.engage('Two')])
+  const [named, late] = made.map(({ id }) => id)
+  const transfers = [transferRow(), transferRow({ account: 'GOTHER' })]
+  const hashes = transfers.flatMap(({ id }) => [0, 1, 2].map((n) => ({ transfer: id, innerHash: randomUUID(), n })))
+  const envelopes = hashes.map(({ n, ...one }) => envelopeRow({ ...one, recordedAt: new Date(Date.now() + n) }))
+  await insertRows(service.db, { transfers, envelopes })
+  // The first transfer's envelopes all name the payout, the second one's only from the second on.
+  const payoutOf = (index: number) => (index < 3 ? named : index === 3 ? undefined : late)
+  const written = envelopes.map(({ innerHash }, index) => {
+    const payout = payoutOf(index)
+    return entry('transfer.sponsored', innerHash, payout === undefined ? {} : { payout })
+  })
+  await recordAudit(service.db, new Date(), ...written)
+  await publishAll()
+  const pending = (await eventsOf([String(named), String(late)])).filter(({ type }) => type === 'payout.pending')
+  expect(pending.map(({ data }) => data.payoutId)).toEqual([named, late])
 })
 
 test('passes any number of entries that are no events', async () => {

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import type { AddressInfo } from 'node:net'
 import { eq } from 'drizzle-orm'
 import { SMTPServer } from 'smtp-server'
@@ -5,7 +6,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vi
 import { auditLog } from '#drizzle/schema/audit.ts'
 import { webhookDeliveries, webhooks } from '#drizzle/schema/webhooks.ts'
 import { readAttention, readAttentionOf } from '#lib/dashboard/overview.ts'
-import { listWebhookLines } from '#lib/dashboard/webhooks.ts'
+import { listFailures, listWebhookLines } from '#lib/dashboard/webhooks.ts'
 import { deliverDue } from '#lib/events/delivery.ts'
 import { EVENT_TYPES } from '#lib/events/event.ts'
 import { MAX_WEBHOOKS } from '#lib/events/webhooks.ts'
@@ -79,7 +80,7 @@ test('shows the secret once, and lists the webhooks of an organisation without i
     .select()
     .from(auditLog)
     .where(eq(auditLog.subjectId, String(webhook.id)))
-  expect(entry).toMatchObject({ action: 'webhook.created', detail: { url: 'https://erp.example/events' } })
+  expect(entry).toMatchObject({ action: 'webhook.created', detail: { host: 'erp.example' } })
 })
 
 test.each([
@@ -191,6 +192,39 @@ test('tests an endpoint, and says what came back', async () => {
   expect(await stage.deliveriesOf(id)).toEqual([])
   await endpoint.close()
   expect((await ask('POST', `/webhooks/${id}/test`)).body).toMatchObject({ delivered: false, error: 'unreachable' })
+})
+
+test('shows the operator what fails and why, until the employer has it sent again', async () => {
+  const endpoint = await openEndpoint()
+  const { session, organisation } = await stage.employer()
+  const { id } = await stage.hook(session, `${endpoint.url}/hunter2`)
+  const batch = randomUUID()
+  endpoint.answer = (response) => response.writeHead(503).end()
+  await stage.happen(organisation, ['payout.paid', batch], ['payout.failed', batch])
+  await deliverDue(stage.webhooks)
+  const { host } = new URL(endpoint.url)
+  const failure = { type: 'payout.paid', host, attempts: 1, why: 'it responded with 503', status: 'waiting' }
+  expect(await listFailures(stage.db, organisation)).toEqual([
+    { ...failure, id: expect.any(String), attemptedAt: expect.any(Date), due: expect.any(Date) },
+  ])
+  await stage.db.update(webhookDeliveries).set({ attempts: 13 }).where(eq(webhookDeliveries.webhook, id))
+  await stage.passPauses()
+  await deliverDue(stage.webhooks)
+  expect(await listFailures(stage.db, organisation)).toMatchObject([
+    { ...failure, attempts: 14, status: 'failed', due: null },
+  ])
+  endpoint.answer = (response) => response.writeHead(204).end()
+  await stage.ask('POST', `/webhooks/${id}/test`, { session })
+  const [first] = await stage.deliveriesOf(id)
+  await stage.ask('POST', `/webhooks/${id}/deliveries/${first?.id}/redeliver`, { session })
+  expect(await listFailures(stage.db, organisation)).toMatchObject([{ ...failure, attempts: 0, status: 'waiting' }])
+  const entries = await stage.db.select().from(auditLog).where(eq(auditLog.subjectId, id))
+  const entry = { action: 'webhook.redelivered', detail: { host, type: 'payout.paid' } }
+  expect(entries).toContainEqual(expect.objectContaining(entry))
+  await deliverDue(stage.webhooks)
+  expect(await listFailures(stage.db, organisation)).toEqual([])
+  expect(await listFailures(stage.db, randomUUID())).toEqual([])
+  await endpoint.close()
 })
 
 test('mails the employer about a disabled endpoint, and lists it in the dashboard until it is deleted', async () => {
