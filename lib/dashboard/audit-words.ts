@@ -137,7 +137,7 @@ const DETAILS: Record<Exclude<SentenceName, RecordName>, Value> = {
     return identity && [accountMention(identity, names)]
   },
   fields: detailNamed('fields'),
-  url: detailNamed('url'),
+  host: detailNamed('host'),
   status: detailNamed('status'),
   note: detailNamed('note'),
   payouts: detailNamed('payouts'),

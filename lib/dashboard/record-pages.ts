@@ -23,7 +23,7 @@ import {
   TRANSFER_ACTIONS,
 } from './timeline.ts'
 import { findTransferLine } from './transfers.ts'
-import { listWebhookLines } from './webhooks.ts'
+import { listFailures, listWebhookLines } from './webhooks.ts'
 
 /** The common content of all pages of records. */
 export interface RecordPage<Row> {
@@ -147,10 +147,11 @@ export const NEWEST_PAYOUTS = 20
 export async function readOrganisationPage(db: Database, id: string, now: Date) {
   const record = isId(id) ? await findOrganisationLine(db, id, now) : undefined
   if (!record) return undefined
-  const [timeline, attention, webhooks] = await Promise.all([
+  const [timeline, attention, webhooks, failures] = await Promise.all([
     readTimeline(db, eq(auditLog.organisation, id)),
     readAttentionOf(db, now, { organisation: id }),
     listWebhookLines(db, id),
+    listFailures(db, id),
   ])
-  return { record, timeline, attention, webhooks }
+  return { record, timeline, attention, webhooks, failures }
 }

@@ -1,5 +1,5 @@
-import { desc, eq, inArray, isNotNull, sql } from 'drizzle-orm'
-import { type DISABLED_REASONS, webhookDeliveries, webhooks } from '#drizzle/schema/webhooks.ts'
+import { and, desc, eq, inArray, isNotNull, ne, sql } from 'drizzle-orm'
+import { type DELIVERY_ERRORS, type DISABLED_REASONS, webhookDeliveries, webhooks } from '#drizzle/schema/webhooks.ts'
 import type { Database } from '#lib/db/connection.ts'
 import type { RecordCondition } from './attention.ts'
 
@@ -53,4 +53,36 @@ export async function listWebhookLines(db: Database, organisation: string) {
     .where(eq(webhooks.organisation, organisation))
     .orderBy(desc(sequence))
   return rows.map(({ url: whole, ...row }) => ({ ...row, host: new URL(whole).host }))
+}
+
+export type FailureLine = Awaited<ReturnType<typeof listFailures>>[number]
+
+const NEWEST_FAILURES = 20
+
+const ERRORS: Record<(typeof DELIVERY_ERRORS)[number], string> = {
+  status: 'it responded with',
+  redirect: 'it redirected with',
+  timeout: 'no response within 10 s',
+  'address-refused': 'its host has an address that is not public',
+  tls: 'its certificate is invalid, or it has no TLS',
+  unreachable: 'it does not accept connections',
+  'event-gone': 'the event was deleted before it was delivered',
+}
+
+/** The newest deliveries to an organisation's endpoints whose last attempt failed. */
+export async function listFailures(db: Database, organisation: string) {
+  const { id, type, status, attempts, error, responseStatus, attemptedAt, due } = webhookDeliveries
+  const rows = await db
+    .select({ id, type, status, attempts, error, responseStatus, attemptedAt, due, url: webhooks.url })
+    .from(webhookDeliveries)
+    .innerJoin(webhooks, eq(webhooks.id, webhookDeliveries.webhook))
+    .where(and(eq(webhooks.organisation, organisation), isNotNull(error), ne(status, 'delivered')))
+    .orderBy(desc(attemptedAt), desc(webhookDeliveries.sequence))
+    .limit(NEWEST_FAILURES)
+  return rows.map(({ url, error, responseStatus: code, ...row }) => ({
+    ...row,
+    host: new URL(url).host,
+    why: error && (code === null ? ERRORS[error] : `${ERRORS[error]} ${code}`),
+    due: row.status === 'waiting' ? row.due : null,
+  }))
 }

@@ -80,7 +80,7 @@ async function describe(...line: Parameters<typeof lineOf>): Promise<Sentence> {
 
 const of = { contractor: ada.id, batch: march.id, payout: payout.id, transfer: transfer.id ?? '' }
 const paying = { transfer: of.transfer }
-const HOOK = { url: 'https://erp.example/events' }
+const HOOK = { host: 'erp.example' }
 const noted = { note: 'a new key' }
 
 /** An entry of each action, and its sentence. */
@@ -137,11 +137,12 @@ const SENTENCES: Record<AuditAction, [subject: string, sentence: string, detail?
   'payout.paid': [of.payout, 'The payout to Ada Lovelace in batch “March” was paid', paying, SERVICE],
   'payout.failed': [of.payout, 'The payout to Ada Lovelace in batch “March” failed', {}, SERVICE],
   'payout.canceled': [GONE, 'A payout was canceled by Acme'],
-  'webhook.created': [GONE, 'A webhook was added by Acme: https://erp.example/events', HOOK],
-  'webhook.removed': [GONE, 'A webhook was removed by Acme: https://erp.example/events', HOOK],
-  'webhook.rotated': [GONE, 'The secret of a webhook was rotated by Acme: https://erp.example/events', HOOK],
-  'webhook.disabled': [GONE, 'A webhook was disabled: https://erp.example/events', HOOK, SERVICE],
-  'webhook.enabled': [GONE, 'A webhook was enabled again by Acme: https://erp.example/events', HOOK],
+  'webhook.created': [GONE, 'A webhook was added by Acme: erp.example', HOOK],
+  'webhook.removed': [GONE, 'A webhook was removed by Acme: erp.example', HOOK],
+  'webhook.rotated': [GONE, 'The secret of a webhook was rotated by Acme: erp.example', HOOK],
+  'webhook.disabled': [GONE, 'A webhook was disabled: erp.example', HOOK, SERVICE],
+  'webhook.redelivered': [GONE, 'An event was sent to a webhook again by Acme: erp.example', HOOK],
+  'webhook.enabled': [GONE, 'A webhook was enabled again by Acme: erp.example', HOOK],
   'payout.found-paid': [
     of.payout,
     'A payment of the payout to Ada Lovelace in batch “March”, which was canceled or already paid, was found on the ledger',

@@ -1,4 +1,5 @@
-import type { WebhookLine } from '#lib/dashboard/webhooks.ts'
+import type { FailureLine, WebhookLine } from '#lib/dashboard/webhooks.ts'
+import { ATTEMPTS } from '#lib/events/delivery.ts'
 import { groupDigits } from '#lib/text/figures.ts'
 import { timeColumn } from '../columns.tsx'
 import type { View } from '../figures.tsx'
@@ -26,4 +27,28 @@ export const Webhooks = ({ webhooks, ...view }: View & { webhooks: readonly Webh
 function WebhookStatus({ disabledAt, failing }: WebhookLine) {
   if (disabledAt) return <Sign tone="bad">Disabled</Sign>
   return failing ? <Sign tone="late">Retrying</Sign> : <Sign tone="good">Enabled</Sign>
+}
+
+const FAILURES: Column<FailureLine>[] = [
+  { head: 'Event', cell: ({ type }) => <span className="font-medium">{type}</span> },
+  { head: 'Host', from: 'sm', cell: ({ host }) => <span className="[overflow-wrap:anywhere]">{host}</span> },
+  { head: 'Status', cell: (failure) => <FailureStatus {...failure} /> },
+  { head: 'Last error', cell: ({ why }) => why },
+  { head: 'Attempts', from: 'md', isNumber: true, cell: ({ attempts }) => `${attempts} of ${ATTEMPTS}` },
+  timeColumn('Last attempt', ({ attemptedAt }) => attemptedAt, { from: 'sm' }),
+  timeColumn('Next attempt', ({ due }) => due, { from: 'lg' }),
+]
+
+/** The deliveries that have failed, until the employer's system takes them. */
+export const Failures = ({ failures, ...view }: View & { failures: readonly FailureLine[] }) =>
+  failures.length > 0 && (
+    <Section id="failed-deliveries" title="Failed deliveries" note={failures.length}>
+      <Table caption="Failed deliveries" view={view} columns={FAILURES} rows={failures} keyOf={({ id }) => id} />
+    </Section>
+  )
+
+function FailureStatus({ status, attempts }: FailureLine) {
+  if (status === 'failed') return <Sign tone="bad">Failed</Sign>
+  if (status === 'held') return <Sign tone="late">Held</Sign>
+  return attempts === 0 ? <Sign tone="good">Sent again</Sign> : <Sign tone="late">Retrying</Sign>
 }

@@ -4,7 +4,7 @@ import { PaymentLinks, User } from '../../record-links.tsx'
 import { recordPage } from '../../record-page.tsx'
 import { Sign } from '../../status.tsx'
 import { Count, Fees } from '../organisation-list.tsx'
-import { Webhooks } from '../webhook-list.tsx'
+import { Failures, Webhooks } from '../webhook-list.tsx'
 
 export const metadata = { title: 'An organisation' }
 
@@ -43,5 +43,10 @@ export default recordPage({
     Founded: <Moment at={createdAt} now={now} />,
     'Organisation id': <code>{id}</code>,
   }),
-  content: ({ webhooks }, { now, network }) => <Webhooks webhooks={webhooks} now={now} network={network} />,
+  content: ({ webhooks, failures }, view) => (
+    <>
+      <Webhooks webhooks={webhooks} {...view} />
+      <Failures failures={failures} {...view} />
+    </>
+  ),
 })
