@@ -5,6 +5,7 @@ import { dataPath } from '#lib/config/data-directory.ts'
 /** The guides that the reference serves: files of `docs`, without their extension. */
 export const GUIDES = {
   api: 'The three journeys',
+  events: 'Events and webhooks',
   walkthrough: 'Walkthrough: commands and code',
   runs: 'Runs: the relay pays a batch',
   disclosure: 'Disclosure and audit',
