@@ -14,6 +14,7 @@ import { buildMerge, buildTransfer } from '#lib/wallet/calls.ts'
 import type { Opening } from '#lib/wallet/commitment.ts'
 import type { Holder } from '#lib/wallet/keys.ts'
 import { freePort } from '../support/port.ts'
+import { openArrivals } from './arrivals.ts'
 import type { Figure } from './directory.ts'
 
 const EMPLOYERS = 25
@@ -52,7 +53,13 @@ export async function measurePayroll(): Promise<Figure[]> {
     const payees = await inGroups(EMPLOYERS, () => enrol(network))
     const addresses = payees.map(({ signer }) => signer.publicKey())
     const employers = await inGroups(EMPLOYERS, (index) => employ(network, base, rotate(addresses, index)))
-    return [await measureBatches(network, employers), await measureJobs(network, employers)]
+    const arrivals = await openArrivals(network)
+    const webhook = { url: arrivals.url, types: ['payout.paid' as const] }
+    await Promise.all(employers.map(({ client }) => take(client.POST('/webhooks', { body: webhook }))))
+    const paid = await payBatches(network, employers)
+    const arrived = await arrivals.measure(paid.hashes)
+    await arrivals.close()
+    return [paid.figure, arrived, await measureJobs(network, employers)]
   } finally {
     await serving.stop()
     await rm(directory, { recursive: true, force: true })
@@ -73,7 +80,7 @@ async function employ(network: TestNetwork, base: string, addresses: string[]): 
 }
 
 /** Every employer pays its own batch, one payout at a time; all employers pay at the same time. */
-async function measureBatches(network: TestNetwork, employers: Employer[]): Promise<Figure> {
+async function payBatches(network: TestNetwork, employers: Employer[]) {
   let asked = 0
   const paid = await Promise.all(
     employers.map(async ({ client, holder, contractors, ...employer }) => {
@@ -98,8 +105,10 @@ async function measureBatches(network: TestNetwork, employers: Employer[]): Prom
     }),
   )
   const name = `${PAYOUTS_IN_ALL} payouts of ${EMPLOYERS} employers at once`
-  const found = await ledgersOf(network, paid.flat())
-  return { name, found: `${found}, ${asked} requests`, goal: 'all paid, 8 in a ledger' }
+  const hashes = paid.flat()
+  const found = `${await ledgersOf(network, hashes)}, ${asked} requests`
+  const figure: Figure = { name, found, goal: 'all paid, 8 in a ledger' }
+  return { hashes, figure }
 }
 
 /** The same through the relay: every employer hands it a job. */
