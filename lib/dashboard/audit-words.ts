@@ -137,7 +137,9 @@ const DETAILS: Record<Exclude<SentenceName, RecordName>, Value> = {
     return identity && [accountMention(identity, names)]
   },
   fields: detailNamed('fields'),
+  changes: detailNamed('changes'),
   host: detailNamed('host'),
+  signer: detailNamed('signer'),
   status: detailNamed('status'),
   note: detailNamed('note'),
   payouts: detailNamed('payouts'),

@@ -1,4 +1,5 @@
 import type { PgDatabase, PgQueryResultHKT } from 'drizzle-orm/pg-core'
+import * as approvals from '#drizzle/schema/approvals.ts'
 import * as archive from '#drizzle/schema/archive.ts'
 import * as audit from '#drizzle/schema/audit.ts'
 import * as chores from '#drizzle/schema/chores.ts'
@@ -14,6 +15,7 @@ import * as webhooks from '#drizzle/schema/webhooks.ts'
 
 /** Every table of the service. */
 export const schema = {
+  ...approvals,
   ...transfers,
   ...directory,
   ...relay,

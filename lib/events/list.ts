@@ -41,7 +41,7 @@ export const eventsQuery = z.strictObject({
   from: moment.optional().meta({ description: 'only events that happened at or after this time' }),
   type: z
     .string()
-    .regex(/^[a-z.,]+$/, `must be one or more of ${EVENT_TYPES.join(', ')}`)
+    .regex(/^[a-z._,]+$/, `must be one or more of ${EVENT_TYPES.join(', ')}`)
     .transform((text, context) => typesIn(text) ?? refuseType(context))
     .optional()
     .meta({ description: 'only these types, separated by commas' }),

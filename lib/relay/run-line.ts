@@ -11,7 +11,14 @@ import type { Line } from '#lib/transfers/line.ts'
 import type { LineErrorCode } from '#lib/transfers/line-error.ts'
 import { lastLedgerOf } from '#lib/transfers/rows.ts'
 import { readDelegations } from '#lib/wallet/account.ts'
-import { hashSeal, isSignedManifest, type Manifest, type ManifestPayout, parseManifest } from '#lib/wallet/manifest.ts'
+import {
+  hashSeal,
+  isSignedManifest,
+  type Manifest,
+  type ManifestPayout,
+  parseManifest,
+  parseSignatures,
+} from '#lib/wallet/manifest.ts'
 import { type Allowance, openAllowance } from '#lib/wallet/spending.ts'
 import { WalletError } from '#lib/wallet/wallet-error.ts'
 import { LineError } from './line-error.ts'
@@ -22,7 +29,8 @@ import { unsealPayout } from './sealing.ts'
 
 /** A line of a run with everything that the employer signed about it, and its amount (base units). */
 interface RunLine {
-  signature: string
+  /** base64, of the signers of the account that pays */
+  signatures: readonly string[]
   manifest: Manifest
   line: ManifestPayout
   /** the account whose escrow pays, G… */
@@ -69,7 +77,7 @@ export async function readLine(relay: Relay, channel: Channel, row: Line): Promi
   const amount = await unsealPayout(relay.key, bindingOf(manifest, line), row.sealedAmount ?? '').catch(() => undefined)
   if (amount === undefined) throw new LineError('seal-invalid', 'the seal cannot be opened, or is bound elsewhere')
   const liveUntil = manifest.delegations.find(({ channel: each }) => each === line.channel)?.liveUntilLedger ?? 0
-  return { signature: job.signature, manifest, line, owner: manifest.account, amount, liveUntil }
+  return { signatures: parseSignatures(job.signature), manifest, line, owner: manifest.account, amount, liveUntil }
 }
 
 const bindingOf = ({ batch }: Manifest, { contractor, channel: spender }: ManifestPayout) => ({
@@ -97,14 +105,15 @@ export async function requireUnpaid(db: Database, { payout: id }: Pick<Line, 'pa
 const doubtful = (code: LineErrorCode, problem: string) => new LineError(code, problem, { isDoubtful: true })
 
 /**
- * Finds what a line needs: the employer's signers, who must have signed the manifest; the delegation, which must be the signed one and
+ * Finds what a line needs: the account's signers, who must have signed the manifest with the weight of its medium threshold; the
+ * delegation, which must be the signed one and
  * must last until the payment has expired; the channel's allowance; and the payee. The rest of the channel's last payment and the keys
  * are not read again: if they have changed, the simulation fails.
  * @throws LineError `manifest-invalid`, `delegation-revoked`, `delegation-ended`, `recipient-unregistered`,
  *   `balance-stale` if the RPC lags behind the channel's last payment; LedgerError
  */
 export async function openEscrow(relay: Relay, channel: Channel, run: RunLine) {
-  const { owner, manifest, signature } = run
+  const { owner, manifest, signatures } = run
   const { readAccount } = relay.memory
   const [{ account }, own] = await Promise.all([
     readAccount(owner),
@@ -112,8 +121,8 @@ export async function openEscrow(relay: Relay, channel: Channel, run: RunLine) {
     // The sponsor needs its own account as well, for the same payment: the three share a call.
     relay.sponsor.readFloat(relay.sponsor.tracker.view.latestLedger()),
   ])
-  if (!account || !isSignedManifest(manifest, signature, authOf(owner, account))) {
-    throw doubtful('manifest-invalid', 'no signer of the account has signed the manifest')
+  if (!account || !isSignedManifest(manifest, signatures, authOf(owner, account))) {
+    throw doubtful('manifest-invalid', 'the signers of the account who have signed the manifest have too little weight')
   }
   const allowance = (await followLast(relay, channel, run, own)) ?? (await readAllowance(relay, channel, run, own))
   if (!own.account) throw new LineError('channel-unfit', 'the channel has no account', { problem: 'account' })

@@ -115,12 +115,88 @@ export interface AuthorizedSigners {
   thresholds: { medium: number }
 }
 
+/** The signers of the account who have signed the manifest, each once, with the signatures (base64) that verify. */
+export function signaturesOn(
+  manifest: Manifest,
+  signatures: readonly string[],
+  { signers }: Pick<AuthorizedSigners, 'signers'>,
+): (WeightedSigner & { signature: string })[] {
+  const message = runMessage(manifest)
+  const given = signatures.map((signature) => ({ signature, bytes: decodeBase64(signature) }))
+  return signers.flatMap((signer) => {
+    const key = Keypair.fromPublicKey(signer.key)
+    const own = given.find(({ bytes }) => bytes?.length === 64 && key.verifyMessage(message, bytes))
+    return own ? [{ ...signer, signature: own.signature }] : []
+  })
+}
+
+/** The sum of the weights of signers. */
+export const weightOf = (signers: readonly WeightedSigner[]): number =>
+  signers.reduce((sum, { weight }) => sum + weight, 0)
+
 /**
- * Whether the signature (base64) is one of a signer of the account whose weight alone reaches the medium threshold,
- * which is what the ledger asks of a payment.
+ * Whether the signatures (base64) are those of signers of the account whose weights together reach the medium threshold, which is
+ * what the ledger asks of a payment. At least one is needed.
  */
-export function isSignedManifest(manifest: Manifest, signature: string, account: AuthorizedSigners): boolean {
-  return isSignedBy(runMessage(manifest), signature, account)
+export function isSignedManifest(
+  manifest: Manifest,
+  signatures: readonly string[],
+  account: AuthorizedSigners,
+): boolean {
+  const signed = signaturesOn(manifest, signatures, account)
+  return signed.length > 0 && weightOf(signed) >= account.thresholds.medium
+}
+
+/** The signatures of a run as they are stored: one text, so that a host of version 1.0.0 reads a single one. */
+export const formatSignatures = (signatures: readonly string[]): string => signatures.join(' ')
+export const parseSignatures = (stored: string): string[] => stored.split(' ')
+
+/** What differs between two manifests of a batch: a payout or a channel, and how. */
+export type ManifestChange = {
+  payoutId?: string
+  channel?: string
+  reason: (typeof MANIFEST_CHANGES)[number]
+}
+
+export const MANIFEST_CHANGES = [
+  'account-changed',
+  'delegation-changed',
+  'payout-added',
+  'payout-removed',
+  'address-changed',
+  'channel-changed',
+  'seal-changed',
+] as const
+
+/** How a manifest differs from an earlier one of the same batch; empty if it does not. */
+export function changesBetween(before: Manifest, now: Manifest): ManifestChange[] {
+  if (before.account !== now.account || before.token !== now.token || before.passphrase !== now.passphrase)
+    return [{ reason: 'account-changed' }]
+  const escrows = ({ delegations }: Manifest) => new Map(delegations.map((one) => [one.channel, one.liveUntilLedger]))
+  const [oldEscrows, newEscrows] = [escrows(before), escrows(now)]
+  const channels = [...new Set([...oldEscrows.keys(), ...newEscrows.keys()])]
+  const changed = channels.filter((channel) => oldEscrows.get(channel) !== newEscrows.get(channel))
+  const byId = ({ payouts }: Manifest) => new Map(payouts.map((one) => [one.payout, one]))
+  const [old, present] = [byId(before), byId(now)]
+  const ids = [...new Set([...old.keys(), ...present.keys()])]
+  return [
+    ...changed.map((channel) => ({ channel, reason: 'delegation-changed' as const })),
+    ...ids.flatMap((payoutId) => {
+      const reason = changeOf(old.get(payoutId), present.get(payoutId))
+      return reason ? [{ payoutId, reason }] : []
+    }),
+  ]
+}
+
+function changeOf(
+  before: ManifestPayout | undefined,
+  now: ManifestPayout | undefined,
+): ManifestChange['reason'] | undefined {
+  if (!before) return 'payout-added'
+  if (!now) return 'payout-removed'
+  if (before.address !== now.address || before.contractor !== now.contractor) return 'address-changed'
+  if (before.channel !== now.channel) return 'channel-changed'
+  return before.sealHash === now.sealHash ? undefined : 'seal-changed'
 }
 
 /** Whether a signer whose weight alone reaches the medium threshold has signed `message` (SEP-53, base64). */

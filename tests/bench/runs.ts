@@ -153,7 +153,7 @@ async function run(stage: RelayStage, { payees, channels, onStart }: RunTerms): 
   await startRun(
     {
       db,
-      employer: { organisation, actor: identity },
+      user: await admitUser({ db, now: new Date() }, identity),
       session: { ...identity, id: 'bench', expiresAt: new Date(Date.now() + 3_600_000) },
       batch,
       network: service.network,

@@ -121,6 +121,12 @@ const SENTENCES: Record<AuditAction, [subject: string, sentence: string, detail?
   'batch.locked': [of.batch, 'Batch “March” was locked by Acme'],
   'batch.sealed': [of.batch, 'Amounts of batch “March” were sealed to the relay by Acme', { payouts: 12 }],
   'batch.run': [of.batch, 'A run of batch “March” was started by Acme', { payouts: 12 }],
+  'batch.approved': [of.batch, `A run of batch “March” was signed by ${PAYEE}, passed on by Acme`, { signer: PAYEE }],
+  'batch.approval-void': [
+    of.batch,
+    'The signatures on a run of batch “March” became void: seal-changed, payout-removed',
+    { changes: ['seal-changed', 'payout-removed'] },
+  ],
   'batch.started': [of.batch, 'Batch “March” was started by Acme'],
   'batch.completed': [of.batch, 'Batch “March” was completed', {}, SERVICE],
   'batch.failed': [of.batch, 'Batch “March” failed', {}, SERVICE],

@@ -21,6 +21,7 @@ import { readAttention } from '#lib/dashboard/overview.ts'
 import { unreachable } from '#lib/db/errors.ts'
 import type { EmployerContext } from '#lib/directory/context.ts'
 import { cancelPayout } from '#lib/directory/payouts/cancellation.ts'
+import { admitUser } from '#lib/directory/users.ts'
 import { readTokenEvents, type TokenEvent } from '#lib/relay/channel-events.ts'
 import { changeChannel } from '#lib/relay/channel-state.ts'
 import { claimLine, type LeasedLine } from '#lib/relay/lease.ts'
@@ -1127,14 +1128,15 @@ test('no run starts during a stop: its channels are unavailable', async () => {
   const batch = own({ status: 'ready', payoutCount: 1 })
   const { id, contractor } = payout(batch.id, { status: 'ready' })
   await insert()
+  await insertRows(db, { identities: [identityRow({ sub: owner, organisation })] })
   const binding = { batch: batch.id, contractor, spender: A }
   await setPayout(id, { encryptedAmount: await sealPayout(publicHalf(relayKey), binding, 1n) })
   const { network } = relayOn(fixture, {})
-  const start = () =>
-    startRun(
+  const start = async () =>
+    await startRun(
       {
         db,
-        employer: { organisation, actor: { kind: 'ledger', sub: owner } },
+        user: await admitUser({ db, now: LATER }, { kind: 'ledger', sub: owner }),
         session: { kind: 'ledger', sub: owner } as Parameters<typeof startRun>[0]['session'],
         batch: { key: publicHalf(relayKey), relayKey: kid },
         network,

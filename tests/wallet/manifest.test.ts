@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { Networks } from '@stellar/stellar-sdk'
+import { type Keypair, Networks } from '@stellar/stellar-sdk'
 import { describe, expect, test } from 'vitest'
 import {
   formatManifest,
@@ -8,6 +8,7 @@ import {
   type Manifest,
   parseManifest,
   runMessage,
+  signaturesOn,
   signManifest,
 } from '#lib/wallet/manifest.ts'
 import { keypairSigner } from '#lib/wallet/signer.ts'
@@ -96,15 +97,32 @@ describe('the signature of a run', () => {
   })
   const signature = Buffer.from(employer.signMessage(runMessage(manifest))).toString('base64')
 
+  const signed = (by: Keypair) => signManifest(keypairSigner(by), manifest)
+
   test('is accepted from a signer who reaches the medium threshold alone', async () => {
-    expect(isSignedManifest(manifest, signature, account([2, 1], 2))).toBe(true)
-    expect(isSignedManifest(manifest, await signManifest(keypairSigner(other), manifest), account([1, 2], 2))).toBe(
-      true,
-    )
+    expect(isSignedManifest(manifest, [signature], account([2, 1], 2))).toBe(true)
+    expect(isSignedManifest(manifest, [await signed(other)], account([1, 2], 2))).toBe(true)
   })
 
-  test('is rejected from a signer who needs another one', () => {
-    expect(isSignedManifest(manifest, signature, account([1, 1], 2))).toBe(false)
+  test('is accepted from signers who reach the threshold together, and each counts once', async () => {
+    expect(isSignedManifest(manifest, [signature], account([1, 1], 2))).toBe(false)
+    expect(isSignedManifest(manifest, [signature, signature, signature], account([1, 1], 2))).toBe(false)
+    expect(isSignedManifest(manifest, [signature, await signed(other)], account([1, 1], 2))).toBe(true)
+    expect(isSignedManifest(manifest, [signature, await signed(other)], account([1, 1], 3))).toBe(false)
+    expect(isSignedManifest(manifest, [signature, await signed(keypair('stranger'))], account([1, 1], 2))).toBe(false)
+  })
+
+  test('is needed even where the threshold asks for none', () => {
+    expect(isSignedManifest(manifest, [], account([1, 1], 0))).toBe(false)
+    expect(isSignedManifest(manifest, [signature], account([1, 1], 0))).toBe(true)
+  })
+
+  test('names its signers, in their order on the account', async () => {
+    const both = [await signed(other), 'no signature', signature]
+    expect(signaturesOn(manifest, both, account([3, 4], 9))).toEqual([
+      { key: employer.publicKey(), weight: 3, signature },
+      { key: other.publicKey(), weight: 4, signature: both[0] },
+    ])
   })
 
   test('is rejected for any other manifest', () => {
@@ -125,7 +143,7 @@ describe('the signature of a run', () => {
       })),
     ]
     const accepted = changed.filter((change) =>
-      isSignedManifest({ ...manifest, ...change }, signature, account([1, 1], 1)),
+      isSignedManifest({ ...manifest, ...change }, [signature], account([1, 1], 1)),
     )
     expect(accepted).toEqual([])
   })
@@ -136,6 +154,6 @@ describe('the signature of a run', () => {
     ['in hex', Buffer.from(signature, 'base64').toString('hex')],
     ['without padding', signature.replace(/=+$/, '')],
   ])('is rejected when it is %s', (_, text) => {
-    expect(isSignedManifest(manifest, text, account([1, 1], 1))).toBe(false)
+    expect(isSignedManifest(manifest, [text], account([1, 1], 1))).toBe(false)
   })
 })
