@@ -6,6 +6,7 @@ import {
   presentVerified,
   presentVerifiedJson,
   verifyFiles,
+  verifyRunFile,
   writeRequest,
 } from './client/disclosure.ts'
 import { NETWORK_OPTIONS } from './client/network-options.ts'
@@ -25,6 +26,9 @@ const USAGE = `Usage: npm run -s disclosure -- <command> [options]
                                         asks for the spendable balance
   verify  --request request.json --key requester.json --bundle bundle.json [--archive URL …] [--json]
                                         prints the disclosed value and the payments, or the step that fails
+  verify-run --evidence evidence.json [--archive URL …]
+                                        checks what was signed for a run, by whom, and that the payments are on the ledger;
+                                        signers and weights of that time are the word of whose file it is
 
 request.json is for the holder of the account and contains nothing secret. requester.json contains the secret key: it is
 made for the first request and can serve for all.
@@ -48,6 +52,7 @@ const OPTIONS = {
   balance: { type: 'string' },
   request: { type: 'string' },
   bundle: { type: 'string' },
+  evidence: { type: 'string' },
   json: { type: 'boolean' },
   ...NETWORK_OPTIONS,
 } as const
@@ -95,6 +100,10 @@ await runCommands({
   commands: {
     request: async (given) =>
       writeRequest(await readQuestion(given), { out: need(given, 'out'), key: need(given, 'key') }),
+    'verify-run': async (given) => {
+      const { network, archive: archives = [] } = given
+      return await verifyRunFile({ evidence: need(given, 'evidence'), network, archives })
+    },
     verify: async (given) => {
       const files = { request: need(given, 'request'), key: need(given, 'key'), bundle: need(given, 'bundle') }
       const { network, archive: archives = [], json } = given

@@ -8,6 +8,7 @@ import { requireUnpaid } from '#lib/sdk/paid-payouts.ts'
 import { readBatch } from '#lib/sdk/payees.ts'
 import { PayrollError } from '#lib/sdk/payroll-client.ts'
 import { RunError } from '#lib/sdk/run-error.ts'
+import { finishSignIn } from '#lib/sdk/sign-in.ts'
 import { sponsorCall } from '#lib/sdk/sponsored-call.ts'
 import { reachLedger } from '#lib/stellar/ledger-error.ts'
 import { formatUnits, parseUnits } from '#lib/text/money.ts'
@@ -15,6 +16,7 @@ import { ledgerOfBalance, syncBalance } from '#lib/wallet/balance.ts'
 import { buildMerge, buildTransfer, buildWithdraw } from '#lib/wallet/calls.ts'
 import { type Holder, openHolder } from '#lib/wallet/keys.ts'
 import { MAX_RESOURCE_FEE, type SubmitCall } from '#lib/wallet/transaction.ts'
+import { APPROVAL_OPTIONS, APPROVAL_USAGE, approvalCommands } from './client/approval-commands.ts'
 import { authorize } from './client/delegated-disclosure.ts'
 import { DELEGATION_OPTIONS, DELEGATION_USAGE, delegationCommands, notesOf } from './client/delegation-commands.ts'
 import { describeMoment, explainDisclosure } from './client/disclosure.ts'
@@ -22,7 +24,7 @@ import { answerRequest } from './client/disclosure-answer.ts'
 import { NETWORK_OPTIONS, NETWORK_USAGE, openNetworkOf } from './client/network-options.ts'
 import { type ClientNetwork, enrol, registerHolder, requireFriendbot, sendAndWait } from './client/participants.ts'
 import { makeStatement } from './client/statements.ts'
-import { connectWallet, homeOf, signInWithWallet } from './client/wallet-session.ts'
+import { connect, connectWallet, homeOf, signInWithWallet } from './client/wallet-session.ts'
 import { need, type Outcome, runCommands, type Values } from './process/command.ts'
 import { print, printMessage } from './process/output.ts'
 
@@ -31,7 +33,8 @@ const USAGE = `Usage: npm run -s wallet -- <command> [options]
   new                                   a new account, funded and registered; prints its secret key
   register --secret S…                  registers your own account with the token; the service pays the fee
   address  --secret S…                  its G-address
-  session  --secret S…                  signs in with SEP-10; prints the session token
+  session  --secret S…                  signs in with SEP-10; prints the session token. With --signed-xdr, exchanges a challenge
+                                        that its signers have signed
   balance  --secret S…                  what it can spend, and what it has received and not merged (test USDC)
   merge    --secret S…                  makes what it has received spendable
   transfer --secret S… --to G… --amount 12.5 [--batch … --payout …]
@@ -48,6 +51,7 @@ const USAGE = `Usage: npm run -s wallet -- <command> [options]
                                         every payment received and sent; --to is excluded, and a session adds the names of
                                         its contractors
 ${DELEGATION_USAGE}
+${APPROVAL_USAGE}
   --max-fee XLM   the maximum resource fee of a call (${formatUnits(MAX_RESOURCE_FEE)}); a call that needs more is not signed
   --service URL   the payroll service (${environment().PUBLIC_URL}, from PUBLIC_URL or PORT)
   --home-domain HOST
@@ -66,6 +70,7 @@ const OPTIONS = {
   format: { type: 'string' },
   session: { type: 'string' },
   ...DELEGATION_OPTIONS,
+  ...APPROVAL_OPTIONS,
   'home-domain': { type: 'string' },
   'max-fee': { type: 'string' },
   service: { type: 'string', default: environment().PUBLIC_URL },
@@ -77,6 +82,7 @@ type Given = Values<typeof OPTIONS>
 /** The client side on the command line: keys and amounts stay in this process. */
 const COMMANDS: Record<string, (given: Given) => Promise<string | Outcome>> = {
   ...delegationCommands({ signerOf, proving }),
+  ...approvalCommands({ signerOf }),
   new: (given) =>
     proving(given, async (network) => {
       const signer = Keypair.random()
@@ -92,7 +98,11 @@ const COMMANDS: Record<string, (given: Given) => Promise<string | Outcome>> = {
       return `${signer.publicKey()} is registered: it can be paid`
     }),
   address: async (given) => signerOf(given).publicKey(),
-  session: async (given) => await signInWithWallet(given.service, signerOf(given), homeOf(given)),
+  session: async (given) => {
+    const challenge = given['signed-xdr']
+    if (challenge !== undefined) return await finishSignIn(connect(given.service), challenge)
+    return await signInWithWallet(given.service, signerOf(given), homeOf(given))
+  },
   balance: async (given) => {
     const signer = signerOf(given)
     const network = await openNetworkOf(given)

@@ -53,6 +53,13 @@ export type DisclosureErrorCode =
   | 'other-keys'
   /** the owner of a delegation has not signed this disclosure */
   | 'not-authorized'
+  // about the evidence of a run
+  /** the file isn't the evidence of a run */
+  | 'evidence-invalid'
+  /** the signatures over the manifest do not reach the threshold that the file names */
+  | 'signatures-too-few'
+  /** a transaction of the file does not pay the payout that it is named for */
+  | 'payment-differs'
 
 export class DisclosureError extends CodedError<DisclosureErrorCode> {
   static override readonly className = 'DisclosureError'

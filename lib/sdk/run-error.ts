@@ -16,6 +16,8 @@ export type RunErrorCode =
   | 'channel-busy'
   /** a seal or delegation is missing, or kept changing while the run was prepared */
   | 'not-started'
+  /** the signers so far have too little weight: others have to approve the run (`approveRun`) */
+  | 'approval-needed'
   /** the run ended before everything was paid; `reason` is its code */
   | 'run-failed'
   /** some payouts failed: run the batch again to pay them */

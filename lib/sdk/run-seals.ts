@@ -1,4 +1,5 @@
 import { keyIdOf, readSeal, sealPayout } from '#lib/wallet/seal.ts'
+import { ownSealKey } from '#lib/wallet/seal-key.ts'
 import { requireTrusted } from '#lib/wallet/trusted-relay.ts'
 import { type EncryptedAmount, partsOf } from './batch-ready.ts'
 import { patiently } from './patience.ts'
@@ -46,16 +47,18 @@ export async function sealMissing(request: RunRequest, missing: readonly Payee[]
 
 /** Seals amounts for the channels in turn, and records the seals before anyone else has them. */
 async function sealAll(
-  { batch, relay, notes }: RunRequest,
+  { batch, relay, notes, holder }: RunRequest,
   payees: readonly Payee[],
   channels: readonly string[],
 ): Promise<{ payee: Payee; channel: string; encryptedAmount: string }[]> {
   const { publicKey } = await requireTrusted(relay, { channels })
+  const keyId = await keyIdOf(publicKey)
   const sealed = await Promise.all(
     payees.map(async (payee, index) => {
       const channel = channels[index % channels.length] ?? ''
       const { contractor, amount } = payee
-      const encryptedAmount = await sealPayout(publicKey, { batch, contractor, spender: channel }, amount)
+      const binding = { batch, contractor, spender: channel }
+      const encryptedAmount = await sealPayout(publicKey, binding, amount, ownSealKey(holder.keys, keyId, binding))
       return { payee, channel, encryptedAmount }
     }),
   )

@@ -136,10 +136,12 @@ async function tryStart(request: RunRequest, lines: readonly Line[]): Promise<bo
   const signed = isShort ? { ...manifest, payouts: [] } : manifest
   const signature = await signManifest(signerOf(holder.signer), signed)
   try {
-    await patiently(() =>
+    const { approval } = await patiently(() =>
       take(client.POST('/batches/{id}/run', { params: { path: { id: batch } }, body: { signature } })),
     )
-    return true
+    if (!approval) return true
+    const progress = `signed with weight ${approval.weight} of ${approval.needed}`
+    throw new RunError('approval-needed', `${progress}: have the other signers approve it, then repeat this`)
   } catch (error) {
     if (!(error instanceof PayrollError) || error.code !== 'run-not-ready') throw error
     if (!isShort) say(`Not ready yet: ${JSON.stringify(error.details.errors ?? error.message)}`)

@@ -14,16 +14,47 @@ export interface SignInOptions {
 /**
  * Signs in with a wallet (SEP-10): the signer signs a challenge of the service at the client's `baseUrl`, whose
  * `/.well-known/stellar.toml`, read with the global `fetch`, names the key that signs its challenges. Resolves to the session
- * token.
+ * token. An account that needs several signatures uses `beginSignIn` and `finishSignIn`.
  * @throws PayrollError; WalletError `challenge-invalid` for a challenge of another service, or one that is more than a challenge
  */
 export async function signIn(client: PayrollClient, signer: Signer, options: SignInOptions = {}): Promise<string> {
-  const query = { account: signer.address }
-  const challenge = await take(client.GET('/auth/sep10/challenge', { params: { query } }))
-  await requireOwn(client, signer, challenge, options)
-  const { transaction, network_passphrase: networkPassphrase } = challenge
-  const signed = await signer.signTransaction(transaction, { networkPassphrase })
-  return (await take(client.POST('/auth/sep10/verify', { body: { transaction: signed } }))).session
+  return await finishSignIn(client, await beginSignIn(client, signer, options))
+}
+
+/**
+ * Requests a challenge for an account, and signs it with the first of its signers. The others add theirs with `addToChallenge`.
+ * Resolves to the challenge, base64 XDR, which is valid for five minutes.
+ * @param options.account the account, if it is not the signer's own
+ * @throws PayrollError; WalletError `challenge-invalid`
+ */
+export async function beginSignIn(
+  client: PayrollClient,
+  signer: Signer,
+  { account = signer.address, ...options }: SignInOptions & { account?: string } = {},
+): Promise<string> {
+  const challenge = await take(client.GET('/auth/sep10/challenge', { params: { query: { account } } }))
+  await requireOwn(client, challenge, { ...options, account })
+  return await sign(signer, challenge)
+}
+
+/** Adds another signer's signature to a challenge. @throws WalletError `challenge-invalid` */
+export async function addToChallenge(
+  client: PayrollClient,
+  signer: Signer,
+  challenge: { transaction: string; networkPassphrase: string },
+  options: SignInOptions & { account?: string } = {},
+): Promise<string> {
+  const given = { transaction: challenge.transaction, network_passphrase: challenge.networkPassphrase }
+  await requireOwn(client, given, options)
+  return await sign(signer, given)
+}
+
+const sign = (signer: Signer, { transaction, network_passphrase: networkPassphrase }: Challenge) =>
+  signer.signTransaction(transaction, { networkPassphrase })
+
+/** Exchanges a challenge with the signatures that its account needs for a session token. @throws PayrollError */
+export async function finishSignIn(client: PayrollClient, transaction: string): Promise<string> {
+  return (await take(client.POST('/auth/sep10/verify', { body: { transaction } }))).session
 }
 
 /** How long the service's stellar.toml may take. */
@@ -38,9 +69,13 @@ interface Challenge {
  * Checks a challenge as SEP-10 requires of clients: otherwise a service could forward one of another service, and sign in
  * there as the account. @throws WalletError `challenge-invalid`
  */
-async function requireOwn(client: PayrollClient, signer: Signer, challenge: Challenge, options: SignInOptions) {
+async function requireOwn(
+  client: Pick<PayrollClient, 'baseUrl'>,
+  challenge: Challenge,
+  options: SignInOptions & { account?: string },
+) {
   const { origin, host, protocol } = new URL(client.baseUrl, globalThis.location?.href)
-  const { homeDomain = host } = options
+  const { homeDomain = host, account } = options
   const invalid = (reason: string, cause?: unknown) =>
     new WalletError('challenge-invalid', `the sign-in challenge of ${origin} is not signed: ${reason}`, { cause })
   const toml = `${origin}/.well-known/stellar.toml`
@@ -66,7 +101,7 @@ async function requireOwn(client: PayrollClient, signer: Signer, challenge: Chal
   }
   // The SDK leaves these to its caller.
   const { tx, clientAccountID, memo } = read
-  if (clientAccountID !== signer.address) throw invalid('it is for another account')
+  if (account !== undefined && clientAccountID !== account) throw invalid('it is for another account')
   if (memo !== null) throw invalid('it has a memo')
   const [, ...others] = tx.operations
   if (others.some(({ source }) => source !== key)) throw invalid('it has an operation of another account')

@@ -38,12 +38,15 @@ export {
 export { decryptForSelf, encryptForSelf, type OwnAmountBinding } from '#lib/wallet/own-amount.ts'
 export type { Prover } from '#lib/wallet/prover.ts'
 export { type SealBinding, sealPayout } from '#lib/wallet/seal.ts'
+export { approvalKey, ownSealKey, publicPart } from '#lib/wallet/seal-key.ts'
 export { keypairSigner, type Signer } from '#lib/wallet/signer.ts'
 export type { CallOptions, SignedCall, SubmitCall } from '#lib/wallet/transaction.ts'
 export { LedgerError, type LedgerErrorCode, WalletError, type WalletErrorCode } from '#lib/wallet/wallet-error.ts'
+export { type ApprovalRequest, type Approved, type ApprovedPayee, approveRun } from './approve-run.ts'
 export { payBatch } from './batch-payment.ts'
 export type { BatchProgress, BatchRequest } from './batch-request.ts'
 export type { PaidBatch } from './batch-result.ts'
+export { handOver, type OpenedSeal, readHandedOver } from './hand-over.ts'
 export {
   type DelegationNote,
   type NoteStore,
@@ -61,6 +64,6 @@ export { runBatch } from './run.ts'
 export { RunError, type RunErrorCode } from './run-error.ts'
 export type { RunRequest } from './run-request.ts'
 export { openSep43Signer, type Sep43Wallet } from './sep43.ts'
-export { type SignInOptions, signIn } from './sign-in.ts'
+export { addToChallenge, beginSignIn, finishSignIn, type SignInOptions, signIn } from './sign-in.ts'
 export { sponsorCall } from './sponsored-call.ts'
 export { inTurn } from './turns.ts'

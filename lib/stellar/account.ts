@@ -1,7 +1,6 @@
 import { Keypair, StrKey, xdr } from '@stellar/stellar-sdk'
 import { type EntryReader, MAX_KEYS, readEntries } from './entries.ts'
 import { ledgerUnreachable } from './ledger-error.ts'
-import type { Network } from './network.ts'
 
 /** A signer of an account: a G-address, and the weight of its signature (1 to 255). */
 export interface Signer {
@@ -94,7 +93,7 @@ interface Asker {
 }
 
 /** Reads accounts. Concurrent requests share a call, so that many payers cost few calls. */
-export function openAccounts(network: Network): ReadAccount {
+export function openAccounts(network: { server: EntryReader }): ReadAccount {
   const waiting: Asker[] = []
   let askedAt = Number.NEGATIVE_INFINITY
 

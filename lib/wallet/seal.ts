@@ -22,14 +22,21 @@ export const keyIdOf = (key: JWK): Promise<string> => calculateJwkThumbprint(key
 /**
  * Seals an amount (base units, at most 16 digits) to the relays: a compact JWE with ECDH-ES and A256GCM (RFC 7516,
  * RFC 7518). The result is a payout's `encryptedAmount`.
+ * @param ephemeral the private key of the seal, of `ownSealKey`, which also opens the seal. Random by default
  */
-export async function sealPayout(key: JWK, binding: SealBinding, amount: bigint): Promise<string> {
+export async function sealPayout(key: JWK, binding: SealBinding, amount: bigint, ephemeral?: JWK): Promise<string> {
   const { batch, contractor, spender } = binding
   const plaintext = amount.toString().padStart(AMOUNT_DIGITS, '0')
   if (amount <= 0n || plaintext.length > AMOUNT_DIGITS) throw new RangeError('the amount cannot be sealed')
-  return await new CompactEncrypt(new TextEncoder().encode(plaintext))
-    .setProtectedHeader({ alg: 'ECDH-ES', enc: 'A256GCM', kid: await keyIdOf(key), batch, contractor, spender })
-    .encrypt(await importJWK(key, 'ECDH-ES'))
+  const jwe = new CompactEncrypt(new TextEncoder().encode(plaintext)).setProtectedHeader({
+    ...{ alg: 'ECDH-ES', enc: 'A256GCM', kid: await keyIdOf(key) },
+    ...{ batch, contractor, spender },
+  })
+  if (ephemeral) {
+    const epk = await importJWK(ephemeral, 'ECDH-ES', { extractable: true })
+    jwe.setKeyManagementParameters({ epk: epk as CryptoKey })
+  }
+  return await jwe.encrypt(await importJWK(key, 'ECDH-ES'))
 }
 
 /** Reads the header of a seal without its key. Undefined if the text isn't a seal. */

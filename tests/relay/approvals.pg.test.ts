@@ -143,7 +143,7 @@ test('starts with one signature if that has enough weight, without an approval',
 })
 
 describe('no run starts', () => {
-  test('with the signature of another batch or network, or of somebody else', async () => {
+  test('with the signature of another batch or network, or of a stranger', async () => {
     const { batch, manifest, first, post } = await shared()
     const other = await runs.batchOf(batch.employer, [1n])
     for (const over of [

@@ -15,7 +15,8 @@ import { buildDelegation, buildRevocation } from '#lib/wallet/calls.ts'
 import { RELAY_DOCUMENT, type RelayDocument } from '#lib/wallet/deployment.ts'
 import { readOwnDelegations, readPace, readPastDelegations } from '#lib/wallet/escrow.ts'
 import { openHolder } from '#lib/wallet/keys.ts'
-import { sealPayout } from '#lib/wallet/seal.ts'
+import { keyIdOf, sealPayout } from '#lib/wallet/seal.ts'
+import { ownSealKey } from '#lib/wallet/seal-key.ts'
 import { requireTrusted } from '#lib/wallet/trusted-relay.ts'
 import { WalletError } from '#lib/wallet/wallet-error.ts'
 import { need, type Values } from '../process/command.ts'
@@ -25,14 +26,15 @@ import { type NETWORK_OPTIONS, openNetworkOf } from './network-options.ts'
 import { notesFile } from './notes-file.ts'
 import type { ClientNetwork } from './participants.ts'
 import { signRun } from './run-signature.ts'
-import { connectWallet, homeOf } from './wallet-session.ts'
+import { openSession } from './wallet-session.ts'
 
 export const DELEGATION_USAGE = `
   delegate --secret S… --spender G… --amount 12.5 --ledgers 2000
                                         escrows an amount that a channel of the relay may pay; prints the signedXDR
   revoke   --secret S… --spender G…     ends a delegation, and returns the rest; prints the signedXDR
   delegations --secret S…               what each channel may still pay, and until which ledger
-  call     --secret S… --signed-xdr …   has a signed delegate or revoke sponsored; prints its hash
+  call     --secret S… --signed-xdr …   has a signed delegate or revoke sponsored; prints its hash. With --session TOKEN, no
+                                        secret is needed
   seal     --secret S… --relay KEY --batch … --contractor … --spender G… --amount 12.5
                                         seals an amount to the relay's public key (a JWK); prints the encryptedAmount
   manifest --secret S… --batch … --amounts amounts.csv
@@ -72,16 +74,21 @@ export const DELEGATION_OPTIONS = {
 } as const
 
 /** The values of these options and of the shared ones. */
-type Given = Values<typeof DELEGATION_OPTIONS> &
+export type Given = Values<typeof DELEGATION_OPTIONS> &
   Values<typeof NETWORK_OPTIONS> & {
+    session?: string | undefined
+    account?: string | undefined
+    to?: string | undefined
+    out?: string | undefined
     amount?: string | undefined
     'home-domain'?: string | undefined
     'max-fee'?: string | undefined
+    opened?: string | undefined
     service: string
   }
 
 /** Shared with the other commands. */
-interface Tools {
+export interface Tools {
   signerOf(given: Given): Keypair
   /** runs a command that generates a proof */
   proving(given: Given, command: (network: ClientNetwork) => Promise<string>): Promise<string>
@@ -91,7 +98,7 @@ interface Tools {
  * The relay that the user trusts: it is named by --relay-document, or else by the deployment document.
  * @throws WalletError `relay-unknown`
  */
-async function trustedRelay(given: Given, network: ClientNetwork): Promise<RelayDocument> {
+export async function trustedRelay(given: Given, network: ClientNetwork): Promise<RelayDocument> {
   if (given['relay-document'] !== undefined) return await readRelayDocument(given['relay-document'])
   if (network.relay) return network.relay
   throw new WalletError('relay-unknown', 'the deployment document names no relay: use --relay-document')
@@ -119,7 +126,7 @@ export function delegationCommands({ signerOf, proving }: Tools): Record<string,
       deployment: network,
       batch,
       relay,
-      client: await connectWallet(given.service, signer, homeOf(given)),
+      client: await openSession(given, () => signer),
       holder,
       notes: openNotes(holder, notesOf(given)),
       assumesUnpaid: given['assume-unpaid'] ?? false,
@@ -165,8 +172,8 @@ export function delegationCommands({ signerOf, proving }: Tools): Record<string,
       return lines.join('\n') || 'none'
     },
     call: async (given) => {
-      const [signer, signedXdr] = [signerOf(given), need(given, 'signed-xdr')]
-      return await sponsorCall(await connectWallet(given.service, signer, homeOf(given)), signedXdr)
+      const signedXdr = need(given, 'signed-xdr')
+      return await sponsorCall(await openSession(given, () => signerOf(given)), signedXdr)
     },
     seal: async (given) => {
       const publicKey = RELAY_DOCUMENT.shape.publicKey.parse(JSON.parse(need(given, 'relay')))
@@ -174,8 +181,11 @@ export function delegationCommands({ signerOf, proving }: Tools): Record<string,
       const network = await openNetworkOf(given)
       await requireTrusted(await trustedRelay(given, network), { publicKey, channels: [spender] })
       const amount = parseUnits(need(given, 'amount'))
-      const encryptedAmount = await sealPayout(publicKey, { batch, contractor, spender }, amount)
-      const notes = openNotes(openHolder(signerOf(given), network.token), notesOf(given))
+      const binding = { batch, contractor, spender }
+      const holder = openHolder(signerOf(given), network.token)
+      const ephemeral = ownSealKey(holder.keys, await keyIdOf(publicKey), binding)
+      const encryptedAmount = await sealPayout(publicKey, binding, amount, ephemeral)
+      const notes = openNotes(holder, notesOf(given))
       notes.addSeals([{ payment: { batch, contractor, channel: spender, amount }, encryptedAmount }])
       return encryptedAmount
     },

@@ -15,6 +15,7 @@ import {
   type Question,
   thresholdOf,
 } from '#lib/disclosure/request.ts'
+import { parseEvidence, verifyRun } from '#lib/disclosure/run-evidence.ts'
 import { type Verified, verifyDisclosure } from '#lib/disclosure/verify.ts'
 import { openClientRpc } from '#lib/stellar/rpc-server.ts'
 import { formatUnits } from '#lib/text/money.ts'
@@ -88,6 +89,34 @@ export async function verifyFiles(given: {
     request,
     verified: await verifyDisclosure({ source, files: DISCLOSURE_FILES, keySet }, { request, secret, bundles }),
   }
+}
+
+/** Verifies the evidence of a run. Reads the RPC and the named archives only. */
+export async function verifyRunFile(given: {
+  evidence: string
+  network: string
+  archives: readonly string[]
+}): Promise<string> {
+  const evidence = parseEvidence(await readForeignFile(given.evidence))
+  const { contracts } = await readDeployment(given.network)
+  const archives = given.archives.map((url) => openHttpArchive(url, contracts.token))
+  const source = openLedgerSource(await openRpc(given.network), contracts.token, archives)
+  const { manifest, signed, needed, readAt, payments } = await verifyRun(source, evidence)
+  const { batch, account, payouts } = manifest
+  if (manifest.token !== contracts.token)
+    throw new Error('the run is of another token than the deployment document names')
+  const weight = signed.reduce((sum, { weight }) => sum + weight, 0)
+  return [
+    `verified: the run of batch ${batch} from ${account}, ${payments.length} of ${payouts.length} payouts paid`,
+    `signed with weight ${weight} of ${needed} by`,
+    ...signed.map((signer) => `  ${signer.key} (${signer.weight})`),
+    `  signers and weights are the writer's reading of ledger ${readAt}: an account may have had others when the run began`,
+    ...payments.map(
+      ({ payout, to, closedAt, ledger, transaction, source }) =>
+        `${closedAt}  payout ${payout}  to ${to}  ledger ${ledger}  ${transaction}  read from ${source}`,
+    ),
+    'amounts were not compared: only payer, payees and auditors can read them',
+  ].join('\n')
 }
 
 /** The outcome for people: the value, or the threshold, and a line for each payment. */

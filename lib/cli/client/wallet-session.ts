@@ -28,6 +28,15 @@ export async function connectWallet(base: string, wallet: Keypair, options?: Sig
   return createPayrollClient({ baseUrl: `${base}/api`, session: () => session, renew })
 }
 
+/** A client with the session that --session names, or else with one of the wallet. */
+export async function openSession(
+  given: { service: string; session?: string | undefined; 'home-domain'?: string | undefined },
+  wallet: () => Keypair,
+): Promise<PayrollClient> {
+  if (given.session !== undefined) return connect(given.service, given.session)
+  return await connectWallet(given.service, wallet(), homeOf(given))
+}
+
 /**
  * Has a signed confidential transfer sponsored, optionally for a named payout. Resolves to its hash on the ledger.
  * @throws PayrollError
