@@ -71,11 +71,12 @@ export const ME_OPERATIONS = inGroup('Me', [
     summary: 'Join your other identity',
     description: [
       'For a person with a wallet and an email. The session of the other identity proves that it is yours. From then on',
-      'both are one person: roles, records, payouts and organisation are the same, whichever signs in.',
+      'both are one person: roles, records, payouts and organisation are the same, whichever signs in. An identity that was joined',
+      'from the identity provider, such as that of a program, can join and remove no others.',
     ].join(' '),
     body: { schema: otherIdentity, example: { session: EXAMPLE.session } },
     response: { description: 'The caller', schema: callerShape, example: ME_EXAMPLE },
-    refusals: ['organisation-in-use', 'provider-mismatch'],
+    refusals: ['organisation-in-use', 'provider-mismatch', 'identity-joined'],
     handle: async ({ service, session, body, ...request }) => {
       // Both sessions are verified before the first query.
       const other = await verifyOtherSession(request.settings.sessions, body.session, request.now)
@@ -101,7 +102,7 @@ export const ME_OPERATIONS = inGroup('Me', [
       schema: callerShape,
       example: { ...ME_EXAMPLE, identities: ME_EXAMPLE.identities.slice(0, 1) },
     },
-    refusals: ['identity-not-found', 'identity-first', 'identity-paying'],
+    refusals: ['identity-not-found', 'identity-first', 'identity-paying', 'identity-joined'],
     handle: async (context) => {
       return await present({
         ...context,

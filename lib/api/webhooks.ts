@@ -64,7 +64,7 @@ export const WEBHOOK_OPERATIONS = inGroup('Webhooks', [
     caller: 'employer',
     extension: true,
     summary: 'Delete a webhook',
-    description: 'Its deliveries are deleted, too: what is not delivered yet never will be.',
+    description: 'Its deliveries are deleted, too, including those not sent yet.',
     parameters,
     response: { description: 'The webhook is deleted', schema: removedShape, example: { id: EXAMPLE.webhookId } },
     refusals: ['webhook-not-found'],
@@ -77,12 +77,12 @@ export const WEBHOOK_OPERATIONS = inGroup('Webhooks', [
     extension: true,
     summary: 'Send a test event now',
     description: [
-      'Posts an event of the type `webhook.test` without data once, and responds with what came back. A disabled webhook that delivers',
+      'Posts an event of the type `webhook.test` without data once, and returns the endpoint’s response. A disabled webhook that delivers',
       'it is enabled again, and gets the events that it missed, except the one that failed.',
     ].join(' '),
     parameters,
     response: {
-      description: 'What came back',
+      description: 'The response of the endpoint',
       schema: trialShape,
       example: { delivered: true, responseStatus: 204, response: '', durationMs: 84 },
     },
@@ -135,7 +135,8 @@ export const WEBHOOK_OPERATIONS = inGroup('Webhooks', [
     caller: 'employer',
     extension: true,
     summary: 'Send an event again',
-    description: 'It is sent within seconds, with the same id. One that waits for its next attempt is sent now.',
+    description:
+      'It is sent within seconds, with the same id, or once the earlier events of its batch are delivered. One that waits for its next attempt is sent now.',
     parameters: {
       ...parameters,
       delivery: { description: 'id of the delivery', example: EXAMPLE.deliveryId },

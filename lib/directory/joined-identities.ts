@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { and, eq, inArray, isNotNull, or, sql } from 'drizzle-orm'
 import { z } from 'zod'
 import { identities, organisations } from '#drizzle/schema/directory.ts'
-import { mailedPayees } from '#drizzle/schema/mails.ts'
+import { mailedPayees, paymentMails } from '#drizzle/schema/mails.ts'
 import { relayJobs } from '#drizzle/schema/relay.ts'
 import { transfers } from '#drizzle/schema/transfers.ts'
 import { type Session, type SessionSettings, verifySession } from '#lib/auth/session.ts'
@@ -39,8 +39,8 @@ export async function verifyOtherSession(settings: SessionSettings, token: strin
 /**
  * Joins another identity, and every identity that is already joined to it, to the user: from then on they are one person. Idempotent.
  * The person keeps the organisation that has records. If neither has any, it keeps a founded one, its own in preference to the
- * other's, and if neither is founded, the organisation id of the person who signed in first. A mail goes to each verified email.
- * @throws Refusal `organisation-in-use` if both have an organisation with records
+ * other's. A mail goes to each verified email.
+ * @throws Refusal `organisation-in-use` if both have an organisation with records; `identity-joined`
  */
 export async function joinIdentity(context: UserContext, other: Session): Promise<User> {
   const { db, user, now } = context
@@ -48,6 +48,7 @@ export async function joinIdentity(context: UserContext, other: Session): Promis
   const actor = actorOf(user.identity)
   const isNew = await transactFor(db, user.organisationId, async (tx) => {
     await lockPersons(tx, user.identity, identity)
+    await requireOwner(tx, user.identity)
     if ((await organisationOf(tx, identity)) === (await organisationOf(tx, user.identity))) return false
     const [from, to] = (await keepsOther(tx, { actor, own: user.identity, other: identity }, now))
       ? [user.identity, identity]
@@ -56,6 +57,7 @@ export async function joinIdentity(context: UserContext, other: Session): Promis
     const left = await organisationOf(tx, from)
     await tx.update(identities).set({ organisation, joinedAt: now }).where(eq(identities.organisation, left))
     await keepMuted(tx, left, organisation)
+    await moveMails(tx, left, organisation)
     const subject = `${identity.kind}:${identity.sub}`
     await recordAudit(tx, now, { organisation, actor, action: 'identity.joined', subject })
     return true
@@ -76,8 +78,7 @@ async function keepsOther(
   const isFounded = async (name: IdentityName) =>
     (await tx.$count(organisations, eq(organisations.id, await organisationOf(tx, name)))) > 0
   const [isOwnFounded, isOtherFounded] = [await isFounded(own), await isFounded(other)]
-  // If neither has an organisation, the person who signed in first keeps its id.
-  if (!isOwnFounded && !isOtherFounded) return (await cameAt(tx, other)) < (await cameAt(tx, own))
+  if (!isOwnFounded && !isOtherFounded) return false
   if (isOwnFounded && (await end(other))) return false
   if (await end(own)) return true
   throw new Refusal('organisation-in-use')
@@ -95,6 +96,24 @@ async function keepMuted(tx: Database, from: string, to: string): Promise<void> 
     .onConflictDoUpdate({ target: person, set: { isMuted: true } })
 }
 
+/** The mails at a payment that wait for a person go to it under its new id. */
+async function moveMails(tx: Database, from: string, to: string): Promise<void> {
+  const queued = await tx.delete(paymentMails).where(eq(paymentMails.person, from)).returning()
+  if (queued.length > 0)
+    await tx
+      .insert(paymentMails)
+      .values(queued.map((row) => ({ ...row, person: to })))
+      .onConflictDoNothing()
+  const [mailed] = await tx.delete(mailedPayees).where(eq(mailedPayees.person, from)).returning()
+  if (!mailed?.mailedAt) return
+  const { mailedAt } = mailed
+  const set = { mailedAt: sql`greatest(${mailedPayees.mailedAt}, ${mailedAt.toISOString()}::timestamptz)` }
+  await tx
+    .insert(mailedPayees)
+    .values({ person: to, mailedAt })
+    .onConflictDoUpdate({ target: mailedPayees.person, set })
+}
+
 async function organisationOf(tx: Database, identity: IdentityName): Promise<string> {
   const columns = { organisation: identities.organisation }
   const [row] = await tx.select(columns).from(identities).where(isIdentity(identity))
@@ -102,12 +121,14 @@ async function organisationOf(tx: Database, identity: IdentityName): Promise<str
   return row.organisation
 }
 
-/** When the first identity of a person signed in. */
-async function cameAt(tx: Database, name: IdentityName): Promise<Date> {
-  const came = sql`min(${identities.createdAt})`.mapWith(identities.createdAt)
-  const isOfPerson = eq(identities.organisation, await organisationOf(tx, name))
-  const [person] = await tx.select({ came }).from(identities).where(isOfPerson)
-  return person?.came ?? new Date(0)
+/**
+ * Requires the first identity of a person, or a wallet. Another one, such as that of a company's system, must not outlive its removal
+ * by joining an identity of its own.
+ */
+async function requireOwner(tx: Database, name: IdentityName): Promise<void> {
+  if (name.kind === 'ledger') return
+  const [row] = await tx.select({ joinedAt: identities.joinedAt }).from(identities).where(isIdentity(name))
+  if (row?.joinedAt) throw new Refusal('identity-joined')
 }
 
 /** Tells the person's verified emails. A mail that cannot be sent does not undo what was done. */
@@ -146,9 +167,9 @@ export const separation = z.object({
 })
 
 /**
- * Undoes the joining of identities of one kind, of all or of the one with this `sub`: each becomes a separate person again and keeps the contractor records that are
- * linked to it. The first identity keeps the organisation.
- * @throws Refusal `identity-not-found`, `identity-first`; `identity-paying` while a payment or a run of a wallet is not finished
+ * Undoes the joining of identities of one kind, of all or of the one with this `sub`: each becomes a separate person again and keeps
+ * the contractor records that are linked to it. The first identity keeps the organisation.
+ * @throws Refusal `identity-not-found`, `identity-first`, `identity-joined`; `identity-paying` while a payment or a run of a wallet is not finished
  */
 export async function separateIdentities(
   context: UserContext,
@@ -161,6 +182,8 @@ export async function separateIdentities(
     const organisation = await organisationOf(tx, user.identity)
     const all = await tx.select().from(identities).where(eq(identities.organisation, organisation))
     const meant = all.filter((identity) => identity.kind === kind && (only === undefined || identity.sub === only))
+    // Each may leave by itself.
+    if (meant.some((identity) => identity.sub !== user.identity.sub)) await requireOwner(tx, user.identity)
     const joined = meant.filter(({ joinedAt }) => joinedAt !== null)
     const isFirst = all.length > 1 && meant.length > 0
     if (joined.length === 0) throw new Refusal(isFirst ? 'identity-first' : 'identity-not-found')

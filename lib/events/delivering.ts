@@ -3,6 +3,7 @@ import { events } from '#drizzle/schema/events.ts'
 import { webhookDeliveries, webhooks } from '#drizzle/schema/webhooks.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
+import { perProcess } from '#lib/observability/per-process.ts'
 import { AT_ONCE, attemptDue, IS_DUE } from './delivery.ts'
 import { fanOut } from './fan-out.ts'
 import { keyIdOf } from './signature.ts'
@@ -10,9 +11,14 @@ import type { Webhooks } from './webhooks.ts'
 
 export const DELIVERS_EVERY_MS = 1_000
 
+const active = perProcess('delivering', () => ({ count: 0 }))
+
+/** Whether this process delivers without the chore. */
+export const isDelivering = () => active.count > 0
+
 /**
  * Delivers events soon after they happen, until the returned function is called; that resolves once the last attempt has ended or was
- * given back. The chore delivers what this misses, such as the backlog of an endpoint that is enabled again.
+ * given back. Where no process keeps running, the chore delivers instead.
  */
 export function startDelivering({ webhooks: context }: { webhooks: Webhooks }, everyMs = DELIVERS_EVERY_MS) {
   const stopping = new AbortController()
@@ -26,9 +32,19 @@ export function startDelivering({ webhooks: context }: { webhooks: Webhooks }, e
     const db = await context.database()
     const { newest, isDue } = await lookForWork(db, context)
     if (newest === seen && !isDue) return false
-    await fanOut(context, () => stopping.signal.aborted)
-    seen = newest
+    await fanOut(context, () => stopping.signal.aborted).then(
+      () => {
+        seen = newest
+      },
+      // The deliveries that there are do not wait for those of another endpoint.
+      report,
+    )
     return true
+  }
+  const report = (error: unknown) => {
+    // Once per outage, and not every second.
+    if (!isFailing) log('error', 'webhooks', { failure: describeFailure(error) })
+    isFailing = true
   }
   const run = async () => {
     try {
@@ -36,11 +52,9 @@ export function startDelivering({ webhooks: context }: { webhooks: Webhooks }, e
         isLooking = false
       })
       if (hasWork) await attemptDue(context, { slots, stop: stopping.signal })
-      isFailing = false
+      else isFailing = false
     } catch (error) {
-      // Once per outage, and not every second.
-      if (!isFailing) log('error', 'webhooks', { failure: describeFailure(error) })
-      isFailing = true
+      report(error)
     }
   }
   const tick = () => {
@@ -52,7 +66,9 @@ export function startDelivering({ webhooks: context }: { webhooks: Webhooks }, e
   }
   const timer = setInterval(tick, everyMs)
   timer.unref()
+  active.count += 1
   return async () => {
+    active.count -= 1
     clearInterval(timer)
     stopping.abort()
     await Promise.all(running)

@@ -19,7 +19,7 @@ const LAST_PAUSE = 86_400
 const LEASE_SECONDS = 30
 
 /** How many attempts run at once: in this process, of one organisation, and of one endpoint. */
-export const AT_ONCE = 8
+export const AT_ONCE = 32
 const OF_ORGANISATION = 4
 const OF_ENDPOINT = 2
 
@@ -38,8 +38,9 @@ type Leased = Pick<typeof webhookDeliveries.$inferSelect, 'id' | 'webhook' | 'ev
 const CANDIDATES = 32
 
 /**
- * Leases the next delivery. An event of a batch waits for the earlier ones that its endpoint gets. Reads the first delivery of each
- * endpoint that is not busy, so a long queue of one organisation costs the others nothing.
+ * Leases the next delivery: that of the organisation with the fewest attempts in progress, and of these the oldest. An event of a
+ * batch waits for the earlier ones that its endpoint gets. Reads the first delivery of each endpoint that is not busy, so a long
+ * queue of one organisation costs the others nothing.
  */
 async function leaseDelivery(db: Database, secret: Uint8Array): Promise<Leased | undefined> {
   const busy = sql`(select hook.organisation, delivery.webhook from ${webhookDeliveries} as delivery
@@ -53,10 +54,13 @@ async function leaseDelivery(db: Database, secret: Uint8Array): Promise<Leased |
     where hook.disabled_at is null and hook.key_id = ${keyIdOf(secret)}
       and (select count(*) < ${OF_ORGANISATION} and count(*) filter (where busy.webhook = hook.id) < ${OF_ENDPOINT}
         from busy where busy.organisation = hook.organisation)
-    order by first.due, first.event limit ${CANDIDATES})`
+    order by (select count(*) from busy where busy.organisation = hook.organisation), first.due, first.event
+    limit ${CANDIDATES})`
   const next = sql`(with busy as materialized ${busy}
-    select delivery.id from ${webhookDeliveries} as delivery where delivery.id in ${candidates} and ${IS_DUE}
-    order by delivery.due, delivery.event limit 1 for no key update of delivery skip locked)`
+    select delivery.id from ${webhookDeliveries} as delivery join ${webhooks} as owner on owner.id = delivery.webhook
+    where delivery.id in ${candidates} and ${IS_DUE}
+    order by (select count(*) from busy where busy.organisation = owner.organisation), delivery.due, delivery.event
+    limit 1 for no key update of delivery skip locked)`
   const [leased] = await db
     .update(webhookDeliveries)
     .set({
@@ -162,8 +166,10 @@ export async function deliverDue(
   { maxMs = 20_000, ...options }: AttemptOptions = {},
 ): Promise<number> {
   const end = performance.now() + maxMs
-  await fanOut(context, () => performance.now() >= end)
-  return await attemptDue(context, { ...options, maxMs: end - performance.now() })
+  const failure = await fanOut(context, () => performance.now() >= end).catch((error: unknown) => error)
+  const count = await attemptDue(context, { ...options, maxMs: end - performance.now() })
+  if (failure !== undefined) throw failure
+  return count
 }
 
 /** Makes the attempts that are due, and mails the employers of endpoints that were disabled. */

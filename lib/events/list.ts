@@ -5,6 +5,7 @@ import { events } from '#drizzle/schema/events.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { moment } from '#lib/directory/payouts/payouts.ts'
 import type { User } from '#lib/directory/users.ts'
+import { isEnding } from '#lib/observability/ending.ts'
 import { Refusal } from '#lib/refusal/refusal.ts'
 import { inLine, openLine } from '#lib/turns/line.ts'
 import { EVENT_TYPES, type Event, type EventType, eventIdOf, eventShape, parseEventId, presentEvent } from './event.ts'
@@ -86,20 +87,16 @@ export async function listEvents(context: EventsContext, query: z.output<typeof 
   const { after, from, type, limit = PAGE, wait = 0 } = query
   await publishEvents(db)
   const number = after === undefined ? 0 : await findNumber(db, after, isVisible)
-  const filter = and(
-    gt(events.number, number),
-    isVisible,
-    from && gte(events.createdAt, from),
-    type && inArray(events.type, type),
-  )
-  const read = async () => {
-    const rows = await db.select().from(events).where(filter).orderBy(asc(events.number)).limit(limit)
+  const filter = and(isVisible, from && gte(events.createdAt, from), type && inArray(events.type, type))
+  const read = async (after: number) => {
+    const isAfter = and(gt(events.number, after), filter)
+    const rows = await db.select().from(events).where(isAfter).orderBy(asc(events.number)).limit(limit)
     return rows.map(presentEvent)
   }
-  const present = await read()
+  const present = await read(number)
   if (present.length > 0 || wait === 0) return present
   const owner = `${user.identity.kind} ${user.identity.sub}`
-  return await inLine(waiting, owner, () => waitFor(db, read, { seconds: wait, signal }))
+  return await inLine(waiting, owner, () => waitFor(db, read, { after: number, seconds: wait, signal }))
 }
 
 /** What a user sees: nothing of an organisation that it has not founded. */
@@ -142,18 +139,20 @@ function readNewest(db: Database): Promise<number> {
 
 async function waitFor(
   db: Database,
-  read: () => Promise<Event[]>,
-  { seconds, signal }: { seconds: number; signal: AbortSignal },
+  read: (after: number) => Promise<Event[]>,
+  { after, seconds, signal }: { after: number; seconds: number; signal: AbortSignal },
 ): Promise<Event[]> {
   const end = performance.now() + seconds * 1_000
-  let seen = -1
+  // What was read once is not read again: one publisher commits events in the order of their numbers.
+  let seen = after
   while (!signal.aborted && performance.now() < end) {
     const newest = await readNewest(db)
-    if (newest !== seen) {
-      seen = newest
-      const present = await read()
+    if (newest > seen) {
+      const present = await read(seen)
       if (present.length > 0) return present
+      seen = newest
     }
+    if (isEnding()) break
     const pause = Math.max(0, Math.min(ASKED_EVERY_MS, end - performance.now()))
     // It rejects once the caller has gone, which ends the loop.
     await setTimeout(pause, undefined, { signal }).catch(() => undefined)

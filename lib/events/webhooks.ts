@@ -57,14 +57,14 @@ export const newWebhook = z.object({
     .min(1, 'must name at least one type')
     .max(EVENT_TYPES.length, 'names a type twice')
     .optional()
-    .meta({ description: 'the types of events that it gets; without it, all, also those of later versions' }),
+    .meta({ description: 'the types of events that it gets; by default all, including those that later versions add' }),
 })
 
 export const webhookShape = z.object({
   id: z.string(),
   url: z.string(),
   types: z.array(z.string()).optional().meta({ description: 'absent: all' }),
-  disabledAt: z.iso.datetime().optional().meta({ description: 'since when it gets no events' }),
+  disabledAt: z.iso.datetime().optional().meta({ description: 'when it was disabled' }),
   disabledReason: z.enum(DISABLED_REASONS).optional().meta({
     description: '`gone`: it responded with 410. `failing`: an event could not be delivered in all attempts',
   }),

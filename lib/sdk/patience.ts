@@ -25,6 +25,9 @@ const lasting = new WeakSet<Error>()
 const ATTEMPTS = 12
 const PAUSES = { first: 250, last: 10_000 }
 
+/** The longest pause that a service may ask for (ms). */
+const LONGEST_ASKED = 60_000
+
 /**
  * Repeats a request that may be repeated as it is, as long as its errors pass. By default for about a minute; each further attempt
  * takes ten seconds.
@@ -45,7 +48,7 @@ export async function patiently<Result>(
         throw error
       }
       const asked = error instanceof PayrollError ? (error.retryAfter ?? 0) * 1000 : 0
-      const ms = Math.min(PAUSES.last, Math.max(asked, PAUSES.first * 2 ** (attempt - 1)))
+      const ms = Math.max(Math.min(LONGEST_ASKED, asked), Math.min(PAUSES.last, PAUSES.first * 2 ** (attempt - 1)))
       await pause(ms, signal)
     }
   }

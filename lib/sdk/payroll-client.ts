@@ -62,7 +62,7 @@ export function createPayrollClient(options: PayrollClientOptions): PayrollClien
   const tokenNow = () => (typeof session === 'function' ? session() : session)
   const send = (request: Request, token = tokenNow()) => {
     if (token !== undefined) request.headers.set('Authorization', `Bearer ${token}`)
-    return call(request).catch((cause: unknown) => {
+    return received(call(request)).catch((cause: unknown) => {
       // A fetch throws a TypeError if it gets no response, and the reason of its signal if it is aborted.
       if (!(cause instanceof TypeError)) throw cause
       throw new PayrollError(Response.error(), { code: 'network', error: `${base} does not respond` }, { cause })
@@ -99,6 +99,14 @@ export function createPayrollClient(options: PayrollClientOptions): PayrollClien
     },
   })
   return Object.assign(client, { baseUrl })
+}
+
+/** A response with its whole body: a connection may also end in the middle of one. */
+async function received(pending: Promise<Response>): Promise<Response> {
+  const response = await pending
+  if (response.body === null) return response
+  const { status, statusText, headers } = response
+  return new Response(await response.arrayBuffer(), { status, statusText, headers })
 }
 
 /** @throws PayrollError */

@@ -7,6 +7,7 @@ import { moveWindows } from '#lib/dashboard/windows.ts'
 import { purgeIdempotencyKeys } from '#lib/db/idempotency.ts'
 import { analyzeGrownTables } from '#lib/db/statistics.ts'
 import { sweepRegistrations } from '#lib/directory/contractors/activation.ts'
+import { isDelivering } from '#lib/events/delivering.ts'
 import { deliverDue } from '#lib/events/delivery.ts'
 import { purgeDeliveries } from '#lib/events/delivery-list.ts'
 import { mailPayees } from '#lib/events/payment-mail.ts'
@@ -45,8 +46,8 @@ const CHORES = {
   deliveries: async ({ database, now }) => await purgeDeliveries(await database(), now()),
   tables: async ({ database }) => (await analyzeGrownTables(await database())).length,
   archive: async ({ archive }) => (archive ? await ingest(archive, { maxMs: ROUND_MS }) : 0),
-  /** Leases keep the processes apart. */
-  webhooks: async ({ webhooks }) => await deliverDue(webhooks),
+  /** For the cron route: a process that keeps running delivers by itself, and its other chores do not wait for endpoints. */
+  webhooks: async ({ webhooks }) => (isDelivering() ? 0 : await deliverDue(webhooks)),
 } satisfies Record<string, (service: Service) => Promise<number>>
 
 export type Chore = keyof typeof CHORES
@@ -71,7 +72,15 @@ export const SHARED: ReadonlySet<Chore> = new Set([
 ])
 
 /** Chores whose rounds are limited, and that resolve to 0 once nothing is left to do. */
-const REPEATABLE: ReadonlySet<Chore> = new Set(['envelopes', 'challenges', 'keys', 'counts', 'events', 'deliveries'])
+const REPEATABLE: ReadonlySet<Chore> = new Set([
+  'envelopes',
+  'challenges',
+  'keys',
+  'counts',
+  'events',
+  'mails',
+  'deliveries',
+])
 
 /** A round looks up some of the waiting contractors, and the next round continues after them. */
 async function sweepContractors(service: Service): Promise<number> {

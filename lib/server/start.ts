@@ -12,6 +12,7 @@ import { openGranting } from '#lib/faucet/deposit.ts'
 import { openVault } from '#lib/faucet/vault.ts'
 import { watchClients } from '#lib/http/client-address.ts'
 import { installFrontListener, type RouterStateReader } from '#lib/http/front.ts'
+import { noteEnding } from '#lib/observability/ending.ts'
 import { captureConsole, describeFailure, log, logReadably } from '#lib/observability/log.ts'
 import { openComparison } from '#lib/relay/sequence.ts'
 import { guardNetwork, openNetwork } from '#lib/stellar/network.ts'
@@ -211,6 +212,7 @@ async function embedLedger(
 
 /** On SIGTERM, Next drains its requests and then calls process.exit. Everything that they use stays open until then. */
 function closeAtExit(running: RunningService): void {
+  noteEnding()
   const exit = process.exit.bind(process)
   let closing = false
   process.exit = ((code?: number) => {

@@ -77,7 +77,34 @@ test('it can never pay', async () => {
     ask('POST', '/calls', program, { signedXDR }),
     ask('POST', `/batches/${batch}/run`, program, { signature }),
   ])
-  expect(attempts.map(({ status, body }) => [status, body.code])).toEqual(Array(3).fill([501, 'wallet-required']))
+  // A run takes a wallet's signature: tests/relay/approvals.pg.test.ts.
+  expect(attempts.map(({ status, body }) => [status, body.code])).toEqual([
+    [501, 'wallet-required'],
+    [501, 'wallet-required'],
+    [501, 'runs-not-wired'],
+  ])
+})
+
+test('it cannot join or remove others, and so not outlive its removal', async () => {
+  const stranger = await service.wallet(accountOf(9_302))
+  const attempts = [
+    await ask('POST', '/me/identities', program, { session: stranger }),
+    await ask('DELETE', '/me/identities/ledger', program),
+  ]
+  expect(attempts.map(({ status, body }) => [status, body.code])).toEqual(Array(2).fill([403, 'identity-joined']))
+  expect(fieldsOf(await ask('GET', '/batches', stranger), 'batches', 'id')).toEqual([])
+})
+
+test('it does not become the owner of an employer who has no organisation yet, and may leave by itself', async () => {
+  const first = await signIn((await provider.logIn('dora')).access_token)
+  const later = await service.wallet(accountOf(9_303))
+  await ask('GET', '/me', later)
+  expect((await ask('POST', '/me/identities', later, { session: first })).status).toBe(200)
+  await ask('POST', '/contractors', later, { name: 'Ada' })
+  expect((await ask('DELETE', '/me/identities/ledger', first)).body.code).toBe('identity-joined')
+  expect((await ask('DELETE', '/me/identities/idp?sub=dora', first)).status).toBe(200)
+  expect(fieldsOf(await ask('GET', '/contractors', later), 'contractors', 'name')).toEqual(['Ada'])
+  expect(fieldsOf(await ask('GET', '/contractors', first), 'contractors', 'name')).toEqual([])
 })
 
 test('it can be removed alone, and then sees nothing', async () => {

@@ -521,8 +521,8 @@ describe('POST /me/identities', () => {
     expect(await seenBy(session)).toMatchObject({ roles: ['contractor'], contractor: { id } })
     expect(await seenBy(wallet.session)).toEqual(await seenBy(session))
     // The record stays with the identity that was invited.
-    await separate(session, 'ledger')
-    await separate(session, 'idp')
+    expect((await separate(session, 'ledger')).status).toBe(403)
+    expect((await separate(session, 'idp')).status).toBe(200)
     expect(await seenBy(session)).toMatchObject({ contractor: { id } })
     expect(await seenBy(wallet.session)).toMatchObject({ roles: ['employer'] })
   })

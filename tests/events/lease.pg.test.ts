@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import type { Database } from '#lib/db/connection.ts'
 import { deliverDue } from '#lib/events/delivery.ts'
 import { keyIdOf } from '#lib/events/signature.ts'
 import type { Webhooks } from '#lib/events/webhooks.ts'
@@ -33,6 +34,15 @@ async function addEndpoint(due: number, leased: number): Promise<string> {
   return id
 }
 
+const webhooksOn = (db: Database): Webhooks => ({
+  secret: SECRET,
+  mail: undefined,
+  allowsLoopback: false,
+  resolve: () => Promise.reject(new Error('no name is resolved')),
+  database: async () => db,
+  now: () => new Date(),
+})
+
 interface Plan {
   'Relation Name'?: string
   'Actual Rows': number
@@ -50,21 +60,12 @@ function rowsRead(plan: Plan): number {
 
 test('leases the delivery of one organisation without reading the long queue of another', async () => {
   const { db, pool, capture } = database
-  const busy = await addEndpoint(MANY, 2)
+  await addEndpoint(MANY, 2)
   const other = await addEndpoint(1, 0)
   await pool.query('ANALYZE')
-  const webhooks: Webhooks = {
-    secret: SECRET,
-    mail: undefined,
-    allowsLoopback: false,
-    resolve: () => Promise.reject(new Error('no name is resolved')),
-    database: async () => db,
-    now: () => new Date(),
-  }
-  const queries = await capture(() => deliverDue(webhooks))
+  const queries = await capture(() => deliverDue(webhooksOn(db)))
   const attempted = await pool.query('SELECT webhook FROM webhook_deliveries WHERE attempted_at IS NOT NULL')
   expect(attempted.rows).toEqual([{ webhook: other }])
-  expect(busy).not.toBe(other)
   const leases = queries.filter(({ query }) => /^update "webhook_deliveries".*make_interval/s.test(query))
   expect(leases.length).toBeGreaterThan(0)
   await pool.query(
@@ -75,4 +76,18 @@ test('leases the delivery of one organisation without reading the long queue of 
     const { rows } = await pool.query(`EXPLAIN (ANALYZE, FORMAT JSON) ${query}`, params)
     expect(rowsRead(rows[0]['QUERY PLAN'][0].Plan)).toBeLessThan(100)
   }
+})
+
+test('leases next for the organisation with the fewest attempts in progress', async () => {
+  const { pool } = database
+  await pool.query('DELETE FROM webhook_deliveries')
+  // Three others have older deliveries, and an attempt each already.
+  for (let others = 0; others < 3; others += 1) await addEndpoint(10, 1)
+  const fresh = await addEndpoint(1, 0)
+  await pool.query("UPDATE webhook_deliveries SET due = now() - interval '1 minute' WHERE webhook = $1", [fresh])
+  await deliverDue(webhooksOn(database.db))
+  const { rows } = await pool.query(
+    'SELECT webhook FROM webhook_deliveries WHERE attempted_at IS NOT NULL ORDER BY attempted_at LIMIT 1',
+  )
+  expect(rows).toEqual([{ webhook: fresh }])
 })

@@ -3,7 +3,7 @@ import { asc, eq } from 'drizzle-orm'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { auditLog } from '#drizzle/schema/audit.ts'
 import type { AuditAction } from '#drizzle/schema/audit-actions.ts'
-import { contractors, payouts } from '#drizzle/schema/directory.ts'
+import { batches, contractors, payouts } from '#drizzle/schema/directory.ts'
 import { events } from '#drizzle/schema/events.ts'
 import { envelopeRow, insertRows, transferRow } from '#lib/cli/seed/rows.ts'
 import { dropAudit } from '#lib/db/audit-export.ts'
@@ -56,6 +56,10 @@ test('tells of every type ids, statuses and hashes only', async () => {
     .where(eq(contractors.id, payee.id))
   const { id: batch, payouts: made } = await ada.prepare([payee])
   const payout = made[0]?.id ?? ''
+  const own = { contractor: 'hr/17', batch: 'payroll/3', payout: '3/17' }
+  await service.db.update(contractors).set({ externalId: own.contractor }).where(eq(contractors.id, payee.id))
+  await service.db.update(batches).set({ externalId: own.batch }).where(eq(batches.id, batch))
+  await service.db.update(payouts).set({ externalId: own.payout }).where(eq(payouts.id, payout))
   const txHash = 'ab'.repeat(32)
   await service.db
     .update(payouts)
@@ -78,7 +82,7 @@ test('tells of every type ids, statuses and hashes only', async () => {
     expect(eventShape.strict().parse(event)).toEqual(event)
     const values = Object.values(event.data)
     const isAllowed = (value: string) =>
-      [payee.id, batch, payout, txHash].includes(value) ||
+      [payee.id, batch, payout, txHash, ...Object.values(own)].includes(value) ||
       /^(draft|ready|started|completed|failed|running|pending|paid|canceled)$/.test(value)
     expect(values.filter((value) => !isAllowed(value))).toEqual([])
     const text = JSON.stringify(event)
@@ -86,8 +90,10 @@ test('tells of every type ids, statuses and hashes only', async () => {
   }
   expect(told.find(({ type }) => type === 'payout.paid')?.data).toEqual({
     ...{ payoutId: payout, batchId: batch, contractorId: payee.id },
-    ...{ status: 'paid', txHash },
+    ...{ status: 'paid', txHash, externalId: own.payout },
   })
+  expect(told.find(({ type }) => type === 'run.started')?.data.externalId).toBe(own.batch)
+  expect(told.find(({ type }) => type === 'invite.sent')?.data.externalId).toBe(own.contractor)
 })
 
 test('publishes nothing of an entry without an organisation, and of an action that is no event', async () => {

@@ -128,6 +128,8 @@ test('takes signatures from the employer’s session with the identity provider'
   await service.ask('POST', '/me/identities', { session: employer.session, body: { session: program } })
   expect((await view(program)).body).toMatchObject({ account: employer.address, weight: 0 })
   await post(first, { session: program })
+  // Its own signature is nothing.
+  expect(await post(Keypair.random(), { session: program })).toMatchObject({ status: 409 })
   expect((await post(second, { session: program })).body.run).toEqual({ status: 'running' })
 })
 

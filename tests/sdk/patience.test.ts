@@ -55,6 +55,15 @@ test('pauses longer after each failure, and as long as the service asks', async 
   expect(times).toEqual([0, 250, 750, 5_750, 7_750])
 })
 
+test('pauses for up to a minute if the service asks for it', async () => {
+  const asking = (seconds: string) => errorOf(503, 'busy', { 'retry-after': seconds })
+  const { times, request } = failing([asking('45'), asking('3600')])
+  const result = patiently(request)
+  await vi.runAllTimersAsync()
+  expect(await result).toBe('done')
+  expect(times).toEqual([0, 45_000, 105_000])
+})
+
 test('gives up after about a minute with the last error, and at once if the error lasts', async () => {
   const lost = new TypeError('fetch failed')
   const { times, request } = failing(Array.from({ length: 100 }, () => lost))

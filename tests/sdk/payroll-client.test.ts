@@ -107,6 +107,29 @@ test.each([
   expect(await failed).toMatchObject({ code, status, message: expect.stringMatching(message) })
 })
 
+test('repeats a request whose response ends in the middle of its body', async () => {
+  const broken = () =>
+    new Response(
+      new ReadableStream({
+        start: (stream) => {
+          stream.enqueue(new TextEncoder().encode('{ "id":'))
+          stream.error(new TypeError('terminated'))
+        },
+      }),
+    )
+  const keys: (string | null)[] = []
+  const fetch = async (request: Request) => {
+    keys.push(request.headers.get('idempotency-key'))
+    return keys.length === 1 ? broken() : Response.json({ id: 'b' })
+  }
+  const client = createPayrollClient({ baseUrl: BASE, fetch })
+  expect(await take(client.POST('/batches', { body: { name: 'March' } }))).toEqual({ id: 'b' })
+  expect(keys).toEqual([keys[0], keys[0]])
+  keys.length = 0
+  const ready = client.POST('/batches/{id}/ready', { params: { path: { id: 'b' } } })
+  await expect(ready).rejects.toMatchObject({ code: 'network' })
+})
+
 test('throws what the signal of an aborted request has', async () => {
   const reason = new Error('the user has left')
   const client = createPayrollClient({ baseUrl: BASE, fetch: () => Promise.reject(reason) })

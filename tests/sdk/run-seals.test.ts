@@ -85,7 +85,8 @@ test('adds a large batch in requests that the service accepts', async () => {
     amount: BigInt(index + 1),
   }))
   const relay = { publicKey: key, channels: [CHANNEL] }
-  const given = { client, relay, batch: crypto.randomUUID(), payees: many, notes, channels: 1, say: () => undefined }
+  const own = { holder: holder('employer'), notes }
+  const given = { client, relay, batch: crypto.randomUUID(), payees: many, ...own, channels: 1, say: () => undefined }
   const run = given as unknown as RunRequest
   await makeReady(run, (missing) => sealMissing(run, missing))
   expect(sizes).toHaveLength(3)

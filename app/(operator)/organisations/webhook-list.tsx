@@ -50,5 +50,5 @@ export const Failures = ({ failures, ...view }: View & { failures: readonly Fail
 function FailureStatus({ status, attempts }: FailureLine) {
   if (status === 'failed') return <Sign tone="bad">Failed</Sign>
   if (status === 'held') return <Sign tone="late">Held</Sign>
-  return attempts === 0 ? <Sign tone="good">Sent again</Sign> : <Sign tone="late">Retrying</Sign>
+  return attempts === 0 ? <Sign tone="late">Queued</Sign> : <Sign tone="late">Retrying</Sign>
 }
