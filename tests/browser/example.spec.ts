@@ -122,6 +122,18 @@ test('a page in React pays a list, and continues after it was closed', { tag: '@
   await expect(statement.getByText(`sent 3.0000000 ${payees[1]}`)).toHaveCount(1)
 })
 
+test('a page in React compares a run with a list before it signs', { tag: '@long' }, async ({ page }) => {
+  await page.goto(`${origins.react}/approve.html?${query()}`)
+  await expect(page.getByLabel('Your key')).toContainText('"crv":"P-256"')
+  const [payee, account] = [await newPayee(), await newPayee()]
+  await page.getByRole('textbox', { name: 'The account that pays' }).fill(account)
+  await page.getByRole('textbox', { name: 'Batch' }).fill(crypto.randomUUID())
+  await page.getByRole('textbox', { name: 'Your list' }).fill(`${payee}, 12.5`)
+  await page.getByRole('textbox', { name: 'The amounts that you were given' }).fill('not encrypted to this key')
+  await page.getByRole('button', { name: 'Compare and sign' }).click()
+  await expect(page.getByRole('status')).toContainText('not encrypted to the key of this signer')
+})
+
 test('the examples are what the walkthrough says', { tag: '@long' }, () => {
   const walkthrough = readFileSync('docs/walkthrough.md', 'utf8')
   for (const file of ['node/pay.ts', 'vite/payroll.ts', 'vite/vite.config.ts']) {

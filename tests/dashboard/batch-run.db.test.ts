@@ -15,6 +15,7 @@ import {
   payoutRow,
   transferRow,
 } from '#lib/cli/seed/rows.ts'
+import type { BatchApproval } from '#lib/dashboard/approvals.ts'
 import { findBatchRun } from '#lib/dashboard/paying-channels.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { formatManifest, hashSeal } from '#lib/wallet/manifest.ts'
@@ -93,8 +94,8 @@ test('shows the channels of a run, how long each may pay and what it waits for, 
   expect(await waitsFor(leased, eq(relayLines.job, another.id))).toMatch(/^its turn: the channel pays another employer/)
   await db.update(relayLines).set({ channel: null, leasedUntil: null }).where(eq(relayLines.job, another.id))
   expect(await waitsFor(leased)).toBe('a proof')
-  const show = (run: typeof found, startedAt: Date | null) => {
-    const props = { run, batch: { status: 'ready', startedAt } as const, network: 'local', now: NOW }
+  const show = (run: typeof found, startedAt: Date | null, approval?: BatchApproval) => {
+    const props = { run, approval, batch: { status: 'ready', startedAt } as const, network: 'local', now: NOW }
     return renderToStaticMarkup(createElement(RunSummary, props))
   }
   const shown = show(found, NOW)
@@ -102,4 +103,8 @@ test('shows the channels of a run, how long each may pay and what it waits for, 
   expect(shown).not.toContain(SEAL)
   expect(show(undefined, NOW)).toContain('The client pays it')
   expect(show(undefined, null)).toContain('It waits for the employer')
+  const approved = show(undefined, null, { account: CHANNELS[0], signers: [CHANNELS[1]], updatedAt: NOW })
+  expect(approved).toContain('waits for the signatures')
+  expect(approved).toContain(CHANNELS[1])
+  expect(approved).not.toContain('It waits for the employer')
 })

@@ -83,6 +83,7 @@ export async function openRelayService(
     historyLedgers?: number
     database?: TestDatabase
     choresEveryMs?: number
+    http?: boolean
   } = {},
 ) {
   const { channels: count = 3, prepared = count, variables, ...options } = given

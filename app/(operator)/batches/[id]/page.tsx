@@ -1,3 +1,4 @@
+import { findApproval } from '#lib/dashboard/approvals.ts'
 import { type BatchLine, findBatchLine } from '#lib/dashboard/batches.ts'
 import { batchState } from '#lib/dashboard/lateness.ts'
 import { findBatchRun } from '#lib/dashboard/paying-channels.ts'
@@ -24,7 +25,10 @@ export default recordPage({
     if (before?.status === 'started') await adoptTransfersOf(db, service.tracker, [before.organisation])
     const page = await readBatchPage(db, id, now)
     const run = page && (await findBatchRun(db, id, now))
-    return page && { ...page, run, payouts: await readShown(db, PAYOUT_LIST, service, { ...query, batch: id }) }
+    const approval = page && (await findApproval(db, id))
+    return (
+      page && { ...page, run, approval, payouts: await readShown(db, PAYOUT_LIST, service, { ...query, batch: id }) }
+    )
   },
   title: (batch) => batch?.name ?? 'A batch',
   facts: (batch, { now }) => {
@@ -42,9 +46,9 @@ export default recordPage({
       'Batch id': <code>{id}</code>,
     }
   },
-  content: ({ record, run, payouts }, { id, path, query, service, network, now }) => (
+  content: ({ record, run, approval, payouts }, { id, path, query, service, network, now }) => (
     <>
-      <RunSummary run={run} batch={record} network={network} now={now} />
+      <RunSummary run={run} approval={approval} batch={record} network={network} now={now} />
       <div className="mb-8">
         <ListView
           {...{ display: PAYOUT_LIST, service, query, reading: payouts }}

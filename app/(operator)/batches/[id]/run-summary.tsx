@@ -1,3 +1,4 @@
+import type { BatchApproval } from '#lib/dashboard/approvals.ts'
 import type { BatchLine } from '#lib/dashboard/batches.ts'
 import type { BatchRun } from '#lib/dashboard/paying-channels.ts'
 import { Moment, type View } from '../../figures.tsx'
@@ -6,11 +7,12 @@ import { Status } from '../../status.tsx'
 
 interface RunSummaryProps extends View {
   run: BatchRun | undefined
+  approval: BatchApproval | undefined
   batch: Pick<BatchLine, 'status' | 'startedAt'>
 }
 
 /** How a batch is paid: by the client, or by the relay through channels that the employer has delegated to. */
-export function RunSummary({ run, batch, network, now }: RunSummaryProps) {
+export function RunSummary({ run, approval, batch, network, now }: RunSummaryProps) {
   return (
     <section aria-label="Payment" className="mb-6 rounded-lg border border-line bg-surface p-4 shadow-card sm:p-5">
       {run ? (
@@ -35,7 +37,23 @@ export function RunSummary({ run, batch, network, now }: RunSummaryProps) {
           </ul>
         </>
       ) : (
-        <p>{wordsWithoutRun(batch)}</p>
+        !approval && <p>{wordsWithoutRun(batch)}</p>
+      )}
+      {approval && (
+        <div className={run ? 'mt-4 border-t border-line pt-4' : ''}>
+          <p>
+            A run from <Address value={approval.account} network={network} isWhole /> waits for the signatures that the
+            account needs on the ledger. The last one came <Moment at={approval.updatedAt} now={now} />, from{' '}
+            {approval.signers.length === 1 ? 'one signer' : `${approval.signers.length} signers`}:
+          </p>
+          <ul aria-label="Signers" className="mt-3 space-y-2">
+            {approval.signers.map((signer) => (
+              <li key={signer}>
+                <Address value={signer} network={network} isWhole />
+              </li>
+            ))}
+          </ul>
+        </div>
       )}
     </section>
   )
