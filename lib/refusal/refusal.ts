@@ -76,8 +76,7 @@ export const REFUSALS = {
   },
   403: {
     'employer-required': 'employer role required',
-    'identity-joined':
-      'this identity was joined to another: join and remove others with the first one, or with a wallet',
+    'identity-joined': 'this identity was joined to another: use the first one, or a wallet',
     'account-unproven': 'sign in with that account first',
     'source-mismatch': 'transaction source is not your session account',
     'own-invite': 'this invite is from your own organisation',
