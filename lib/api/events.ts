@@ -1,3 +1,4 @@
+import { admitUser } from '#lib/directory/users.ts'
 import { eventsQuery, eventsShape, listEvents } from '#lib/events/list.ts'
 import { EXAMPLE } from './examples.ts'
 import { inGroup, operation } from './operation.ts'
@@ -44,8 +45,9 @@ export const EVENT_OPERATIONS = inGroup('Events', [
       example: { events: [EVENT_EXAMPLE] },
     },
     refusals: ['events-gone', 'busy'],
-    handle: async ({ db, user, query, request }) => ({
-      events: await listEvents({ db, user, signal: request.signal }, query),
-    }),
+    handle: async ({ db, user, session, service, query, request }) => {
+      const readUser = () => admitUser({ db, now: service.now() }, session)
+      return { events: await listEvents({ db, user, readUser, signal: request.signal }, query) }
+    },
   }),
 ])

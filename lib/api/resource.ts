@@ -3,6 +3,7 @@ import { discardBody, isBeyondDraining } from '#lib/http/body.ts'
 import { allowReaders, preflight, type Readers } from '#lib/http/cors.ts'
 import { takeTurn } from '#lib/http/fairness.ts'
 import { requestIdOf } from '#lib/http/request-id.ts'
+import { isEnding } from '#lib/observability/ending.ts'
 import { describeFailure, log, withLogFields } from '#lib/observability/log.ts'
 import { metrics } from '#lib/observability/metrics.ts'
 import { Refusal, statusOf } from '#lib/refusal/refusal.ts'
@@ -51,6 +52,8 @@ export function resource<Context = unknown>(
   const { readers = 'configured' } = options
   const finish = (request: Request, response: Response, requestId: string) => {
     response.headers.set('X-Request-Id', requestId)
+    // A client that asks again and again must not keep a process from ending by a connection that it keeps open.
+    if (isEnding()) response.headers.set('Connection', 'close')
     if (!response.headers.has('Cache-Control')) response.headers.set('Cache-Control', 'no-store')
     announce(response.headers, options.deprecations?.[request.method])
     return allowReaders(request, response, readers)

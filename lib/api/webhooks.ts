@@ -78,7 +78,7 @@ export const WEBHOOK_OPERATIONS = inGroup('Webhooks', [
     summary: 'Send a test event now',
     description: [
       'Posts an event of the type `webhook.test` without data once, and returns the endpoint’s response. A disabled webhook that delivers',
-      'it is enabled again, and gets the events that it missed, except the one that failed.',
+      'it is enabled again, and gets the events that it missed, except the one that failed. One that retries events gets them at once.',
     ].join(' '),
     parameters,
     response: {
@@ -106,6 +106,7 @@ export const WEBHOOK_OPERATIONS = inGroup('Webhooks', [
       example: { ...WEBHOOK_EXAMPLE, previousUntil: '2026-03-03T09:00:00.000Z', secret },
     },
     refusals: ['webhook-not-found'],
+    idempotent: presentCreatedWebhook,
     handle: (context) => rotateSecret(context, context.params.id),
   }),
   operation({

@@ -89,7 +89,10 @@ export async function redeliver(
       .set({
         status: 'waiting',
         attempts: sql`case when ${isWaiting} then ${webhookDeliveries.attempts} else 0 end`,
-        due: sql`clock_timestamp()`,
+        // An earlier event of its batch comes first, and makes this one due.
+        due: sql`case when not exists (select from ${webhookDeliveries} as earlier
+          where earlier.webhook = ${webhook} and earlier.batch = ${webhookDeliveries.batch}
+            and earlier.event < ${event} and earlier.status = 'waiting') then clock_timestamp() end`,
         endedAt: null,
       })
       .where(and(isThis, isEnabled, hasEvent))

@@ -1,4 +1,4 @@
-import { and, eq, inArray, isNotNull, isNull, lte, sql } from 'drizzle-orm'
+import { and, eq, gt, inArray, isNotNull, isNull, lte, sql } from 'drizzle-orm'
 import { identities } from '#drizzle/schema/directory.ts'
 import { type DISABLED_REASONS, webhookDeliveries, webhooks } from '#drizzle/schema/webhooks.ts'
 import { type Actor, recordAudit } from '#lib/db/audit-log.ts'
@@ -48,6 +48,13 @@ export async function enable(tx: Database, id: string, actor: Actor, now: Date):
   const detail = auditedEndpoint(url)
   await recordAudit(tx, now, { organisation, actor, action: 'webhook.enabled', subject: id, detail })
   return true
+}
+
+/** Makes deliveries due that wait for their next attempt: the endpoint works again. */
+export async function hasten(db: Database, id: string): Promise<void> {
+  const { webhook, status, due } = webhookDeliveries
+  const isPausing = and(eq(webhook, id), eq(status, 'waiting'), gt(due, CLOCK))
+  await db.update(webhookDeliveries).set({ due: CLOCK }).where(isPausing)
 }
 
 /** How long mailing the employer is retried (days). The dashboard lists the endpoint until it is enabled or deleted. */

@@ -63,6 +63,8 @@ export const eventsShape = z.object({ events: z.array(eventShape) })
 interface EventsContext {
   db: Database
   user: User
+  /** the same user as it is now: while a request waits, it may found an organisation, or be removed from one */
+  readUser(): Promise<User>
   /** aborts once the caller has disconnected */
   signal: AbortSignal
 }
@@ -74,7 +76,7 @@ const waiting = openLine({
   maxWaiting: 1,
   waitMs: 1,
   code: 'busy',
-  message: 'too many requests wait',
+  message: 'four of your requests wait for events already, or too many of others',
 })
 
 /**
@@ -82,21 +84,22 @@ const waiting = openLine({
  * @throws Refusal `events-gone` for an `after` that this database does not have
  */
 export async function listEvents(context: EventsContext, query: z.output<typeof eventsQuery>): Promise<Event[]> {
-  const { db, user, signal } = context
-  const isVisible = visibleTo(user)
+  const { db, user, readUser, signal } = context
   const { after, from, type, limit = PAGE, wait = 0 } = query
   await publishEvents(db)
-  const number = after === undefined ? 0 : await findNumber(db, after, isVisible)
-  const filter = and(isVisible, from && gte(events.createdAt, from), type && inArray(events.type, type))
-  const read = async (after: number) => {
-    const isAfter = and(gt(events.number, after), filter)
+  const number = after === undefined ? 0 : await findNumber(db, after, visibleTo(user))
+  const filter = and(from && gte(events.createdAt, from), type && inArray(events.type, type))
+  const read = async (after: number, viewer: User) => {
+    const isAfter = and(gt(events.number, after), visibleTo(viewer), filter)
     const rows = await db.select().from(events).where(isAfter).orderBy(asc(events.number)).limit(limit)
     return rows.map(presentEvent)
   }
-  const present = await read(number)
+  const present = await read(number, user)
   if (present.length > 0 || wait === 0) return present
   const owner = `${user.identity.kind} ${user.identity.sub}`
-  return await inLine(waiting, owner, () => waitFor(db, read, { after: number, seconds: wait, signal }))
+  return await inLine(waiting, owner, () =>
+    waitFor(db, async (after) => read(after, await readUser()), { after: number, seconds: wait, signal }),
+  )
 }
 
 /** What a user sees: nothing of an organisation that it has not founded. */

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { DELIVERY_ERRORS, webhooks } from '#drizzle/schema/webhooks.ts'
 import { transactFor } from '#lib/db/connection.ts'
 import { IS_ROTATING, sendMessage } from './delivery.ts'
-import { enable } from './disabling.ts'
+import { enable, hasten } from './disabling.ts'
 import { ownWebhook, type WebhooksContext, webhookNotFound } from './webhooks.ts'
 
 export const trialShape = z.object({
@@ -16,7 +16,8 @@ export const trialShape = z.object({
 })
 
 /**
- * Sends an endpoint an event of the type `webhook.test` now. One that delivers it and was disabled is enabled again.
+ * Sends an endpoint an event of the type `webhook.test` now. One that delivers it is enabled again if it was disabled, and gets at once
+ * what waits for its next attempt.
  * @throws Refusal `webhook-not-found`
  */
 export async function testWebhook(
@@ -35,6 +36,7 @@ export async function testWebhook(
   const isEnabling = delivered && hook.disabledAt !== null
   const enabled =
     isEnabling && (await transactFor(db, employer.organisation, (tx) => enable(tx, id, employer.actor, now)))
+  if (delivered && !isEnabling) await hasten(db, id)
   return {
     delivered,
     ...(enabled && { enabled }),

@@ -53,7 +53,7 @@ export const newWebhook = z.object({
       maxLength: MAX_URL,
     }),
   types: z
-    .array(z.enum(EVENT_TYPES, `must be a type of event`))
+    .array(z.enum(EVENT_TYPES, `must be one of ${EVENT_TYPES.join(', ')}`))
     .min(1, 'must name at least one type')
     .max(EVENT_TYPES.length, 'names a type twice')
     .optional()
@@ -105,6 +105,9 @@ export const ownWebhook = ({ organisation }: Employer, id: string): SQL | undefi
 
 export const webhookNotFound = () => new Refusal('webhook-not-found')
 
+/** What is remembered of a request that has shown a secret. */
+const refer = ({ id, version }: Row) => ({ ids: [id], version })
+
 /** @throws Refusal `url-invalid`, `webhooks-full`, `organisation-dissolved` */
 export async function createWebhook(
   context: WebhooksContext,
@@ -131,13 +134,12 @@ export async function createWebhook(
     await recordAudit(tx, now, { ...employer, action: 'webhook.created', subject: webhook.id, detail })
     return webhook
   }
-  const refer = ({ id, version }: Row) => ({ ids: [id], version })
   const created = await transactOnce(context, organisation, { work: create, refer }).catch(refuseDissolved)
   return presentWithSecret(service, created)
 }
 
 /**
- * Presents the endpoint again that a request has added, with the secret that it got then.
+ * Presents the endpoint again that a request has added or rotated, with the secret that it got then.
  * @throws Refusal `webhook-not-found` if it was deleted
  */
 export async function presentCreatedWebhook(
@@ -177,9 +179,10 @@ export async function removeWebhook({ db, employer, now }: WebhooksContext, id: 
  * Gives an endpoint a new secret. The one before stays valid for a day, the one before that is void at once.
  * @throws Refusal `webhook-not-found`
  */
-export async function rotateSecret({ db, employer, now, service }: WebhooksContext, id: string) {
+export async function rotateSecret(context: WebhooksContext, id: string) {
+  const { employer, now, service } = context
   const keyId = keyIdOf(service.webhooks.secret)
-  const rotated = await transactFor(db, employer.organisation, async (tx) => {
+  const rotate = async (tx: Database) => {
     const [row] = await tx
       .update(webhooks)
       .set({
@@ -194,6 +197,6 @@ export async function rotateSecret({ db, employer, now, service }: WebhooksConte
     const detail = auditedEndpoint(row.url)
     await recordAudit(tx, now, { ...employer, action: 'webhook.rotated', subject: id, detail })
     return row
-  })
-  return presentWithSecret(service, rotated)
+  }
+  return presentWithSecret(service, await transactOnce(context, employer.organisation, { work: rotate, refer }))
 }

@@ -121,7 +121,7 @@ export const REFUSALS = {
     'webhooks-full': 'the organisation has reached its limit of 10 webhooks',
   },
   410: {
-    'events-gone': 'the database does not have this event: begin again at `oldest`, or read the records',
+    'events-gone': 'the database does not have this event: read the records, and begin again without `after`',
     'package-gone': 'this version of the package is no longer served',
   },
   413: { 'too-large': 'the body is larger than 256 KiB' },

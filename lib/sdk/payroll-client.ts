@@ -41,6 +41,7 @@ const IDEMPOTENT: Readonly<Record<string, true>> = {
   '/batches': true,
   '/batches/{id}/instructions': true,
   '/webhooks': true,
+  '/webhooks/{id}/secret': true,
 } satisfies Record<Idempotent, true>
 
 const KEY = 'Idempotency-Key'

@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { z } from 'zod'
 import { type Handler, type ResourceOptions, resource } from '#lib/api/resource.ts'
 import { ignoreBody, readJson, readQuery } from '#lib/http/body.ts'
+import { perProcess } from '#lib/observability/per-process.ts'
 import { FIELDS, REQUIRED_FIELDS } from '#lib/refusal/fields.ts'
 import { REFUSAL_CODES, REFUSALS, Refusal, statusOf } from '#lib/refusal/refusal.ts'
 import { plainText } from '#lib/text/plain-text.ts'
@@ -36,6 +37,15 @@ const read = async (request: Request, schema: z.ZodType = z.unknown()) => {
   const response = await resource({ POST: async (sent) => ({ read: await readJson(sent, schema) }) }).POST(request, {})
   return { status: response.status, body: (await response.json()) as { read?: unknown; error?: string } }
 }
+
+test('closes its connections once the process has been told to end', async () => {
+  const state = perProcess('ending', () => ({ hasBegun: false }))
+  expect((await answer(async () => ({}))).headers.get('connection')).toBeNull()
+  state.hasBegun = true
+  const { headers } = await answer(async () => ({}))
+  state.hasBegun = false
+  expect(headers.get('connection')).toBe('close')
+})
 
 describe('results of a handler', () => {
   test('sends a value as the JSON body of a 200', async () => {

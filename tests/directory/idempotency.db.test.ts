@@ -62,6 +62,10 @@ const REQUESTS: Record<string, () => Promise<[path: string, body: unknown]>> = {
     return [`/batches/${batch}/instructions`, { instructions }]
   },
   createWebhook: async () => ['/webhooks', { url: 'https://1.1.1.1/events' }],
+  rotateWebhookSecret: async () => {
+    const webhook = idOf(await post('/webhooks', { url: 'https://1.1.1.1/events' }))
+    return [`/webhooks/${webhook}/secret`, undefined]
+  },
 }
 
 test('is taken by the operations that create records', () => {

@@ -1,9 +1,11 @@
 import { randomUUID } from 'node:crypto'
+import { setTimeout } from 'node:timers/promises'
 import { eq } from 'drizzle-orm'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { contractors } from '#drizzle/schema/directory.ts'
 import { events } from '#drizzle/schema/events.ts'
 import type { Event } from '#lib/events/event.ts'
+import { accountOf } from '../support/directory.ts'
 import { type Employer, employerNamed, openUser, type User } from '../support/fixtures.ts'
 import { openTestService, type TestService } from '../support/test-service.ts'
 
@@ -114,6 +116,36 @@ test('waits for the next event, and answers with it', async () => {
   const waiting = list(ada, `?after=${last}&wait=25`)
   const { batch } = await prepare()
   expect((await waiting)[0]).toMatchObject({ type: 'batch.created', data: { batchId: batch } })
+})
+
+test('shows a user who waits what it may see by then', async () => {
+  const fresh = await openUser(service, { kind: 'ledger', sub: accountOf(73_001) })
+  await fresh.ask('GET', '/me')
+  const first = list(fresh, '?wait=20')
+  await setTimeout(100)
+  const { body } = await fresh.ask<{ id: string }>('POST', '/contractors', { name: 'First' })
+  expect((await first).map(({ type, data }) => [type, data.contractorId])).toEqual([['contractor.created', body.id]])
+
+  // A program of ada's that is removed while it waits.
+  const program = await openUser(service, { kind: 'idp', sub: 'erp-that-waits' })
+  expect((await ada.ask('POST', '/me/identities', { session: program.session })).status).toBe(200)
+  const last = (await list(program)).at(-1)?.id
+  const waiting = list(program, `?wait=3&after=${last}`)
+  await setTimeout(100)
+  await ada.ask('DELETE', '/me/identities/idp?sub=erp-that-waits')
+  await ada.ask('POST', '/contractors', { name: 'Secret' })
+  expect(await waiting).toEqual([])
+})
+
+test('tells that a contractor is ready, however it becomes so', async () => {
+  const { id } = await ada.engage('registered already')
+  const told = (await list(ada, '?type=contractor.created,contractor.ready')).filter(
+    ({ data }) => data.contractorId === id,
+  )
+  expect(told.map(({ type }) => type)).toEqual(['contractor.created', 'contractor.ready'])
+  await ada.ask('PATCH', `/contractors/${id}`, { status: 'inactive' })
+  await ada.ask('PATCH', `/contractors/${id}`, { name: 'renamed' })
+  expect((await list(ada, '?type=contractor.ready')).filter(({ data }) => data.contractorId === id)).toHaveLength(1)
 })
 
 test('answers a wait without events with none', async () => {

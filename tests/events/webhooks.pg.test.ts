@@ -182,6 +182,28 @@ test('lists deliveries newest first, in pages, and sends one again', async () =>
   await endpoint.close()
 })
 
+test('sends what waits for its next attempt once a test succeeds', async () => {
+  const endpoint = await openEndpoint()
+  const { session, organisation } = await stage.employer()
+  const { id } = await stage.hook(session, endpoint.url)
+  const batch = randomUUID()
+  await stage.happen(organisation, ['payout.paid', batch], ['payout.failed', batch])
+  endpoint.answer = (response) => response.writeHead(503).end()
+  await deliverDue(stage.webhooks)
+  // The second event waits for the first, also if it is redelivered.
+  const [, second] = await stage.deliveriesOf(id)
+  const path = `/webhooks/${id}/deliveries/${second?.id}/redeliver`
+  const { body } = await stage.ask('POST', path, { session })
+  expect(body).toMatchObject({ status: 'waiting' })
+  expect(body.due).toBeUndefined()
+  expect(await deliverDue(stage.webhooks)).toBe(0)
+  endpoint.answer = (response) => response.writeHead(204).end()
+  await stage.ask('POST', `/webhooks/${id}/test`, { session })
+  expect(await deliverDue(stage.webhooks)).toBe(2)
+  expect(endpoint.types().slice(-2)).toEqual(['payout.paid', 'payout.failed'])
+  await endpoint.close()
+})
+
 test('tests an endpoint, and says what came back', async () => {
   const endpoint = await openEndpoint()
   const { id } = await stage.hook(session, endpoint.url)

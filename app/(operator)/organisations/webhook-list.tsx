@@ -2,7 +2,7 @@ import type { FailureLine, WebhookLine } from '#lib/dashboard/webhooks.ts'
 import { ATTEMPTS } from '#lib/events/delivery.ts'
 import { groupDigits } from '#lib/text/figures.ts'
 import { timeColumn } from '../columns.tsx'
-import type { View } from '../figures.tsx'
+import { between, type View } from '../figures.tsx'
 import { Section } from '../section.tsx'
 import { Sign } from '../status.tsx'
 import { type Column, Table } from '../table.tsx'
@@ -36,14 +36,18 @@ const FAILURES: Column<FailureLine>[] = [
   { head: 'Last error', cell: ({ why }) => why },
   { head: 'Attempts', from: 'md', isNumber: true, cell: ({ attempts }) => `${attempts} of ${ATTEMPTS}` },
   timeColumn('Last attempt', ({ attemptedAt }) => attemptedAt, { from: 'sm' }),
-  timeColumn('Next attempt', ({ due }) => due, { from: 'lg' }),
+  {
+    head: 'Next attempt',
+    from: 'lg',
+    cell: ({ due }, { now }) => due && (due > now ? `in ${between(now, due)}` : 'now'),
+  },
 ]
 
-/** The deliveries that have failed, until the employer's system takes them. */
+/** The newest deliveries whose last attempt failed, until the employer's system takes them. */
 export const Failures = ({ failures, ...view }: View & { failures: readonly FailureLine[] }) =>
   failures.length > 0 && (
-    <Section id="failed-deliveries" title="Failed deliveries" note={failures.length}>
-      <Table caption="Failed deliveries" view={view} columns={FAILURES} rows={failures} keyOf={({ id }) => id} />
+    <Section id="delivery-problems" title="Delivery problems" note={failures.length}>
+      <Table caption="Delivery problems" view={view} columns={FAILURES} rows={failures} keyOf={({ id }) => id} />
     </Section>
   )
 

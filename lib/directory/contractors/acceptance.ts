@@ -6,7 +6,7 @@ import { Refusal } from '#lib/refusal/refusal.ts'
 import type { UserContext } from '../context.ts'
 import { dissolveIfEmpty } from '../organisations.ts'
 import { actorOf, lockUser, type PersonIdentity, type User } from '../users.ts'
-import { refuseConflict } from './creation.ts'
+import { readyEntries, refuseConflict } from './creation.ts'
 import { readInviteToken } from './invite-token.ts'
 import { isValidInvite } from './invites.ts'
 import { findViewingKeys } from './registration.ts'
@@ -41,8 +41,9 @@ export async function acceptInvite(
     const [linked] = await tx.update(contractors).set(fields).where(eq(contractors.id, record.id)).returning()
     if (!linked) throw inviteNotFound()
     const { organisation, id } = linked
-    const detail = { status: linked.status }
-    await recordAudit(tx, now, { organisation, actor, action: 'contractor.linked', subject: id, detail })
+    const entry = { organisation, actor, action: 'contractor.linked', subject: id } as const
+    const ready = readyEntries({ organisation, actor, id }, record.status, linked.status)
+    await recordAudit(tx, now, { ...entry, detail: { status: linked.status } }, ...ready)
     await dissolveIfEmpty(tx, { organisation: present.organisationId, actor }, now)
     return presentContractor(linked)
   })

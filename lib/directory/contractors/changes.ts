@@ -8,7 +8,7 @@ import type { EmployerContext, UserContext } from '../context.ts'
 import { cancelPayouts } from '../payouts/cancellation.ts'
 import { actorOf, provenAccounts, type User } from '../users.ts'
 import { contractorNotFound, ownContractor, visibleTo } from './contractors.ts'
-import { refuseConflict } from './creation.ts'
+import { readyEntries, refuseConflict } from './creation.ts'
 import { findViewingKeys, type ViewingKeys } from './registration.ts'
 import { CONTRACTOR_COLUMNS, type Contractor, type ContractorChanges, presentContractor } from './schema.ts'
 
@@ -37,8 +37,9 @@ export async function changeContractor(
       .where(eq(contractors.id, id))
       .returning(CONTRACTOR_COLUMNS)
     if (!changed) throw contractorNotFound()
-    const detail = { fields, status: changed.status }
-    await recordAudit(tx, now, { organisation, actor, action: 'contractor.updated', subject: id, detail })
+    const entry = { organisation, actor, action: 'contractor.updated', subject: id } as const
+    const ready = readyEntries({ organisation, actor, id }, row.status, changed.status)
+    await recordAudit(tx, now, { ...entry, detail: { fields, status: changed.status } }, ...ready)
     if (changed.status === 'inactive') await cancelPayouts(tx, row, { actor, now })
     return presentContractor(changed)
   })

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { eq } from 'drizzle-orm'
-import { contractors, organisations } from '#drizzle/schema/directory.ts'
-import { recordAudit } from '#lib/db/audit-log.ts'
+import { type ContractorStatus, contractors, organisations } from '#drizzle/schema/directory.ts'
+import { type AuditEntry, recordAudit } from '#lib/db/audit-log.ts'
 import { type Database, violatedConstraint } from '#lib/db/connection.ts'
 import { transactOnce } from '#lib/db/idempotency.ts'
 import { Refusal } from '#lib/refusal/refusal.ts'
@@ -39,7 +39,7 @@ export async function createContractor(context: EmployerContext, input: NewContr
       .values(contractorRowOf(employer, input, viewingKeys, now))
       .returning(CONTRACTOR_COLUMNS)
     if (!row) throw new Error('the insert returned no row')
-    await recordAudit(tx, now, creationEntry(employer, row))
+    await recordAudit(tx, now, ...creationEntries(employer, row))
     return presentContractor(row)
   }
   const creating = transactOnce(context, employer.organisation, { work: create, refer: ({ id }) => ({ ids: [id] }) })
@@ -86,9 +86,21 @@ export function contractorRowOf(
   }
 }
 
-/** The audit log's entry for a new contractor. */
-export function creationEntry(employer: Employer, { id, status }: Pick<Contractor, 'id' | 'status'>) {
-  return { ...employer, action: 'contractor.created', subject: id, detail: { status } } as const
+/** The audit log's entries for a new contractor. */
+export function creationEntries(employer: Employer, { id, status }: Pick<Contractor, 'id' | 'status'>): AuditEntry[] {
+  const created = { ...employer, action: 'contractor.created', subject: id, detail: { status } } as const
+  return [created, ...readyEntries({ ...employer, id }, undefined, status)]
+}
+
+/** The audit log's entry for a contractor that has become `ready`, if it has. */
+export function readyEntries(
+  { organisation, actor, id }: Employer & { id: string },
+  before: ContractorStatus | undefined,
+  now: ContractorStatus,
+): AuditEntry[] {
+  return now === 'ready' && before !== 'ready'
+    ? [{ organisation, actor, action: 'contractor.activated', subject: id }]
+    : []
 }
 
 /**

@@ -11,7 +11,7 @@ import { messageOf, type RefusalCode } from '#lib/refusal/refusal.ts'
 import type { EmployerContext } from '../context.ts'
 import { refuseDissolved } from '../organisations.ts'
 import type { Employer } from '../users.ts'
-import { contractorRowOf, creationEntry, remainingCapacity, TAKEN } from './creation.ts'
+import { contractorRowOf, creationEntries, remainingCapacity, TAKEN } from './creation.ts'
 import { findViewingKeys } from './registration.ts'
 import {
   CONTRACTOR_COLUMNS,
@@ -45,7 +45,7 @@ export async function importContractors(context: EmployerContext, rows: readonly
       return problem === undefined ? [] : [{ row, ...problem }]
     })
     const imported = drafts.flatMap(({ id }) => inserted.get(id) ?? [])
-    await recordAudit(tx, now, ...imported.map((contractor) => creationEntry(employer, contractor)))
+    await recordAudit(tx, now, ...imported.flatMap((contractor) => creationEntries(employer, contractor)))
     return {
       imported: imported.map(presentContractor),
       ...(valid.some(({ input }) => input.externalId !== undefined) && { existing }),
