@@ -56,7 +56,10 @@ describe('starts a run', () => {
     const path = `/batches/${draft.id}/run`
     expect(await runs.ask(employer, 'POST', path, { signature })).toMatchObject(refused(409, 'run-not-ready'))
     const session = await service.user('somebody')
-    expect(await runs.ask({ session }, 'POST', path, { signature })).toMatchObject(refused(501, 'wallet-required'))
+    expect(await runs.ask({ session }, 'POST', path, { signature })).toMatchObject(refused(404, 'batch-not-found'))
+    const { body: own } = await runs.ask<{ id: string }>({ session }, 'POST', '/batches', { name: 'its own' })
+    const ownPath = `/batches/${own.id}/run`
+    expect(await runs.ask({ session }, 'POST', ownPath, { signature })).toMatchObject(refused(501, 'wallet-required'))
     for (const [given, code] of [
       [{}, 'signature-required'],
       [{ signature: 'AAAA' }, 'signature-invalid'],
