@@ -85,7 +85,7 @@ export const RUN_OPERATIONS = inGroup('Batches', [
       '`errors` of a 409 says what is missing: `payoutId` or `channel`, and a `reason`.',
     ].join(' '),
     parameters,
-    body: { schema: runRequest, example: { signature: EXAMPLE.runSignature, account: EXAMPLE.employer } },
+    body: { schema: runRequest, example: { signature: EXAMPLE.runSignature, payer: EXAMPLE.employer } },
     requires: requireWired,
     response: {
       description: 'The progress of the batch, whose run has been queued, unless there was none to start',
@@ -108,7 +108,7 @@ export const RUN_OPERATIONS = inGroup('Batches', [
       'amounts with its seals, before you sign: `approveRun` of the package does. Once the run has started, it has what was signed.',
     ].join(' '),
     parameters,
-    query: { schema: approvalQuery, example: { account: EXAMPLE.employer } },
+    query: { schema: approvalQuery, example: { payer: EXAMPLE.employer } },
     requires: requireWired,
     response: {
       description:

@@ -69,7 +69,7 @@ export type ApprovalView = z.output<typeof approvalViewShape>
 
 /** The query of GET /batches/{id}/approval. */
 export const approvalQuery = z.object({
-  account: plainText(56).optional().meta({
+  payer: plainText(56).optional().meta({
     description: 'the account that pays, if the organisation has several; by default that of the session',
   }),
 })
@@ -97,7 +97,7 @@ export interface RunParty {
  */
 export async function findParty(
   { db, user, session, network }: Pick<ApprovalContext, 'db' | 'user' | 'session' | 'network'>,
-  { id, account: named }: { id: string; account?: string | undefined },
+  { id, payer }: { id: string; payer?: string | undefined },
 ): Promise<RunParty> {
   if (!isId(id)) throw batchNotFound()
   const [batch] = await db
@@ -110,7 +110,7 @@ export async function findParty(
   if (batch.organisation === user.organisationId && isEmployer(user)) {
     const own = provenAccounts(user)
     const preferred = session.kind === 'ledger' ? session.sub : batch.account
-    const account = own.find((one) => one === (named ?? preferred)) ?? (named === undefined ? own[0] : undefined)
+    const account = own.find((one) => one === (payer ?? preferred)) ?? (payer === undefined ? own[0] : undefined)
     if (account === undefined) throw new Refusal('wallet-required', 'runs need a wallet of the organisation')
     return { employer, account }
   }
@@ -119,7 +119,7 @@ export async function findParty(
   const owners = await db
     .select({ sub: identities.sub })
     .from(identities)
-    .where(and(isOwner, named === undefined ? undefined : eq(identities.sub, named)))
+    .where(and(isOwner, payer === undefined ? undefined : eq(identities.sub, payer)))
     .orderBy(sql`${identities.sub} = ${batch.account} desc nulls last`, identities.createdAt)
     .limit(MAX_ACCOUNTS)
   for (const { sub: account } of owners) {
@@ -145,10 +145,10 @@ export async function readVoid(db: Database, manifest: Manifest): Promise<Manife
  */
 export async function readApproval(
   context: ApprovalContext,
-  { id, account: named }: z.output<typeof approvalQuery> & { id: string },
+  { id, payer }: z.output<typeof approvalQuery> & { id: string },
 ): Promise<ApprovalView> {
   const { db } = context
-  const party = await findParty(context, { id, account: named })
+  const party = await findParty(context, { id, payer })
   const { manifest } = await planRun({ ...context, ...party }, id)
   if (!manifest) return await readStarted(context, id)
   const text = formatManifest(manifest)

@@ -31,7 +31,7 @@ export const runRequest = z.object({
   signature: plainText(200).refine((text) => Buffer.from(text, 'base64').length === 64, {
     error: 'must be 64 bytes in base64',
   }),
-  account: plainText(56).optional().meta({
+  payer: plainText(56).optional().meta({
     description: 'the account that pays, if the organisation has several; by default that of the session',
   }),
 })
@@ -52,10 +52,10 @@ type ApprovedProgress = BatchProgress & { approval?: Approval }
  */
 export async function startRun(
   context: RunContext,
-  { id, signature, account: named }: z.output<typeof runRequest> & { id: string },
+  { id, signature, payer }: z.output<typeof runRequest> & { id: string },
 ): Promise<ApprovedProgress> {
   const { db, network } = context
-  const party = await findParty(context, { id, account: named })
+  const party = await findParty(context, { id, payer })
   const { progress, manifest, sealed } = await planRun({ ...context, ...party }, id)
   if (!manifest) return progress
   const entry = (await readAccount(network.server, party.account)).account

@@ -56,13 +56,13 @@ export async function approveRun(request: ApprovalRequest): Promise<Approved> {
   const { client, batch, signer, account } = request
   const path = { id: batch }
   const view = await patiently(() =>
-    take(client.GET('/batches/{id}/approval', { params: { path, query: { account } } })),
+    take(client.GET('/batches/{id}/approval', { params: { path, query: { payer: account } } })),
   )
   if (view.status !== 'waiting') throw new RunError('not-started', `the run is ${view.status}: nothing is to be signed`)
   const manifest = await checkManifest(request, view.manifest)
   const signature = await signManifest(signerOf(signer), manifest)
   const { approval, run } = await patiently(() =>
-    take(client.POST('/batches/{id}/run', { params: { path }, body: { signature, account } })),
+    take(client.POST('/batches/{id}/run', { params: { path }, body: { signature, payer: account } })),
   )
   const { weight = 0, needed = 0 } = approval ?? {}
   return { started: run?.status === 'running' || run?.status === 'completed', weight, needed }

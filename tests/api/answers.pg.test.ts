@@ -1,10 +1,11 @@
+import { randomUUID } from 'node:crypto'
 import type { AddressInfo } from 'node:net'
 import { Keypair } from '@stellar/stellar-sdk'
 import { eq, sql } from 'drizzle-orm'
 import { SMTPServer } from 'smtp-server'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { idempotencyKeys } from '#drizzle/schema/idempotency.ts'
-import { CHANNEL_PROBLEMS, paymentStops, relayChannels } from '#drizzle/schema/relay.ts'
+import { CHANNEL_PROBLEMS, paymentStops, relayChannels, relayJobs } from '#drizzle/schema/relay.ts'
 import { webhookDeliveries, webhooks } from '#drizzle/schema/webhooks.ts'
 import { CALLERS } from '#lib/api/caller.ts'
 import { OPERATIONS } from '#lib/api/interface.ts'
@@ -17,6 +18,7 @@ import { MAX_WEBHOOKS } from '#lib/events/webhooks.ts'
 import { requireRequestLeft, requireUserRequestLeft } from '#lib/http/request-limit.ts'
 import { provideService } from '#lib/server/services.ts'
 import { buildMerge, buildTransfer } from '#lib/wallet/calls.ts'
+import { formatManifest } from '#lib/wallet/manifest.ts'
 import type { Method, Sent } from '../support/api-client.ts'
 import { DOCUMENTED } from '../support/documented.ts'
 import type { SignedInPayer } from '../support/test-service.ts'
@@ -42,6 +44,12 @@ beforeAll(async () => {
 })
 afterAll(() => service?.close())
 
+/** A channel that can pay from a delegation: without one, runs are refused before the rest of a request is looked at. */
+async function addRunChannel(): Promise<void> {
+  const channel = { token: service.ledger.network.token, address: 'G', seenAt: new Date(FAR), runs: true }
+  await service.db.insert(relayChannels).values(channel)
+}
+
 const ask = (method: Method, path: string, sent?: Sent) => service.ask(method, path, sent)
 const statusOf = (method: Method, path: string, sent?: Sent) => service.statusOf(method, path, sent)
 
@@ -64,11 +72,8 @@ describe.each(OPERATIONS.map((operation) => [operation.id, operation] as const))
   const token = () => tokenOf[operation.caller]()
 
   // Without a channel that can pay from a delegation, a run is refused before its body is read.
-  if (operation.id === 'startRun') {
-    beforeAll(async () => {
-      const channel = { token: service.ledger.network.token, address: 'G', seenAt: new Date(FAR), runs: true }
-      await service.db.insert(relayChannels).values(channel)
-    })
+  if (operation.id === 'startRun' || operation.id === 'getApproval') {
+    beforeAll(addRunChannel)
     afterAll(async () => void (await service.db.delete(relayChannels)))
   }
 
@@ -279,6 +284,24 @@ test('replaces the seals of payouts that are ready, and runs a batch that has so
   await ask('DELETE', `/payouts/${payout?.id}`, as(ada))
   // Nothing is left to pay.
   expect(await run(batch.id)).toMatchObject({ status: 200, body: { payoutCount: 0 } })
+  const approval = (id: unknown, query = '') => statusOf('GET', `/batches/${id}/approval${query}`, as(ada))
+  expect([
+    await approval(NOBODY),
+    await approval(batch.id),
+    await approval(batch.id, `?payer=${'G'.repeat(57)}`),
+  ]).toEqual([...[404, 409, 400]])
+  const { passphrase } = service.ledger.network
+  const manifest = { passphrase, token, batch: String(batch.id), account: ada.address, delegations: [], payouts: [] }
+  const ended = {
+    status: 'completed',
+    createdAt: new Date(),
+    endedAt: new Date(),
+    relayKey: 'k',
+    quotaDay: '2026-03-02',
+  } as const
+  const of = { id: randomUUID(), userKind: 'ledger', userSub: ada.address, batch: String(batch.id) } as const
+  await service.db.insert(relayJobs).values({ ...of, ...ended, manifest: formatManifest(manifest), signature })
+  expect(await approval(batch.id)).toBe(200)
   await service.db.delete(relayChannels)
 })
 
@@ -594,11 +617,13 @@ test('responds with 403 to the same sub of another provider', async () => {
   const session = await mintSession(sessions, identity, new Date())
   const eve = await service.signIn('eve')
   const bodies: Record<string, unknown> = { joinIdentity: { session: eve.session } }
+  await addRunChannel()
   const userOperations = OPERATIONS.filter((operation) => refusalsOf(operation).get(403)?.includes('provider-mismatch'))
   for (const operation of userOperations.filter(({ caller }) => caller !== 'anybody')) {
     const sent = { session, body: bodies[operation.id] ?? operation.body?.example }
-    expect(await statusOf(operation.method, exampleOf(operation), sent)).toBe(403)
+    expect(await statusOf(operation.method, exampleOf(operation), sent), operation.id).toBe(403)
   }
+  await service.db.delete(relayChannels)
 })
 
 test('reads the vault and funds an account', async () => {

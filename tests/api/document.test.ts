@@ -57,6 +57,7 @@ test('marks operations and fields beyond the specification', () => {
     'get /archive/v1/tokens/{contract}/events',
     'get /archive/v1/tokens/{contract}/registry',
     'get /auth/sep10',
+    'get /batches/{id}/approval',
     'get /cron/sweep',
     'get /events',
     'get /metrics',

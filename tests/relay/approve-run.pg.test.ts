@@ -113,7 +113,7 @@ test('approves the run of the list, which is then paid, and leaves evidence', as
   })
   const half = evidence.signatures.slice(0, 1)
   await expect(check({ signatures: half })).rejects.toMatchObject({ code: 'signatures-too-few' })
-  const manifest = evidence.manifest.replace(batch.first.id, crypto.randomUUID())
+  const manifest = evidence.manifest.replace(batch.first.contractorId, crypto.randomUUID())
   await expect(check({ manifest })).rejects.toMatchObject({ code: 'signatures-too-few' })
   await expect(check({ manifest: 'x' })).rejects.toMatchObject({ code: 'evidence-invalid' })
   expect(() => parseEvidence('{')).toThrow(expect.objectContaining({ code: 'evidence-invalid' }))
