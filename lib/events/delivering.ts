@@ -3,18 +3,12 @@ import { events } from '#drizzle/schema/events.ts'
 import { webhookDeliveries, webhooks } from '#drizzle/schema/webhooks.ts'
 import type { Database } from '#lib/db/connection.ts'
 import { describeFailure, log } from '#lib/observability/log.ts'
-import { perProcess } from '#lib/observability/per-process.ts'
 import { AT_ONCE, attemptDue, IS_DUE } from './delivery.ts'
 import { fanOut } from './fan-out.ts'
 import { keyIdOf } from './signature.ts'
 import type { Webhooks } from './webhooks.ts'
 
 export const DELIVERS_EVERY_MS = 1_000
-
-const active = perProcess('delivering', () => ({ count: 0 }))
-
-/** Whether this process delivers without the chore. */
-export const isDelivering = () => active.count > 0
 
 /**
  * Delivers events soon after they happen, until the returned function is called; that resolves once the last attempt has ended or was
@@ -66,9 +60,7 @@ export function startDelivering({ webhooks: context }: { webhooks: Webhooks }, e
   }
   const timer = setInterval(tick, everyMs)
   timer.unref()
-  active.count += 1
   return async () => {
-    active.count -= 1
     clearInterval(timer)
     stopping.abort()
     await Promise.all(running)

@@ -7,7 +7,6 @@ import { moveWindows } from '#lib/dashboard/windows.ts'
 import { purgeIdempotencyKeys } from '#lib/db/idempotency.ts'
 import { analyzeGrownTables } from '#lib/db/statistics.ts'
 import { sweepRegistrations } from '#lib/directory/contractors/activation.ts'
-import { isDelivering } from '#lib/events/delivering.ts'
 import { deliverDue } from '#lib/events/delivery.ts'
 import { purgeDeliveries } from '#lib/events/delivery-list.ts'
 import { mailPayees } from '#lib/events/payment-mail.ts'
@@ -46,8 +45,8 @@ const CHORES = {
   deliveries: async ({ database, now }) => await purgeDeliveries(await database(), now()),
   tables: async ({ database }) => (await analyzeGrownTables(await database())).length,
   archive: async ({ archive }) => (archive ? await ingest(archive, { maxMs: ROUND_MS }) : 0),
-  /** For the cron route: a process that keeps running delivers by itself, and its other chores do not wait for endpoints. */
-  webhooks: async ({ webhooks }) => (isDelivering() ? 0 : await deliverDue(webhooks)),
+  /** Leases keep the processes apart. */
+  webhooks: async ({ webhooks }) => await deliverDue(webhooks),
 } satisfies Record<string, (service: Service) => Promise<number>>
 
 export type Chore = keyof typeof CHORES
@@ -173,6 +172,9 @@ const logFailure = (chore: Chore, error: unknown) => log('error', 'chore', { cho
 
 export const CHORES_EVERY_MS = 30_000
 
+/** Left to the cron route: a process that keeps running delivers every second, and its chores do not wait for endpoints. */
+const ON_SCHEDULE: Chore = 'webhooks'
+
 /**
  * Runs the chores now and then periodically. Calling the returned function stops further chores; it resolves when the
  * current chore is done, so that a process that exits does not wait for a whole round.
@@ -183,6 +185,7 @@ export function startMaintenance(service: Service, everyMs = CHORES_EVERY_MS): (
   const runRound = async () => {
     for (const name of CHORE_NAMES) {
       if (hasEnded) return
+      if (name === ON_SCHEDULE) continue
       await runIfDue(service, name, everyMs)
     }
   }

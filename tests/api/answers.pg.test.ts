@@ -273,6 +273,7 @@ test('replaces the seals of payouts that are ready, and runs a batch that has so
   const signature = Buffer.alloc(64).toString('base64')
   const run = (id: unknown) => ask('POST', `/batches/${id}/run`, as(ada, { signature }))
   expect((await run(batch.id)).body.code).toBe('runs-not-wired')
+  expect(await statusOf('GET', `/batches/${batch.id}/approval`, as(ada))).toBe(501)
   const { token } = service.ledger.network
   await service.db.insert(relayChannels).values({ token, address: 'G', seenAt: new Date(FAR), runs: true })
   expect((await run(NOBODY)).body.code).toBe('batch-not-found')
@@ -449,6 +450,7 @@ test('refuses employer operations to a contractor', async () => {
   expect(await statusOf('PATCH', `/contractors/${contractor}`, as(dorothy, { name: 'D.' }))).toBe(403)
   const joined = { session: (await service.signIn('somebody')).session }
   expect(await statusOf('POST', '/me/identities', as(dorothy, joined))).toBe(200)
+  expect(await statusOf('DELETE', `/me/identities/idp?sub=${'x'.repeat(256)}`, as(dorothy))).toBe(400)
   expect(await statusOf('DELETE', '/me/identities/idp', as(dorothy))).toBe(200)
   expect(await statusOf('DELETE', '/me/identities/idp', as(dorothy))).toBe(404)
   const wallet = await service.wallet(Keypair.random().publicKey())
@@ -520,6 +522,7 @@ test('presents the response to a repeated Idempotency-Key again', async () => {
   const contractorId = await service.hire(boss, { name: 'Grete', address: payee.address })
   const batch = String((await ask('POST', '/batches', as(boss, { name: 'June' }))).body.id)
   const instructions = [{ contractorId, encryptedAmount: 'sealed', externalId: 'p/1' }]
+  const hook = String((await ask('POST', '/webhooks', as(boss, { url: 'https://127.0.0.1.invalid/a' }))).body.id)
   const requests: [path: string, body: object | undefined][] = [
     ['/contractors', { name: 'Hedy', externalId: 'hr/1' }],
     ['/contractors/bulk', { rows: [{ name: 'Emmy', externalId: 'hr/2' }, {}] }],
@@ -527,6 +530,7 @@ test('presents the response to a repeated Idempotency-Key again', async () => {
     ['/batches', { name: 'July', externalId: 'payroll/7' }],
     [`/batches/${batch}/instructions`, { instructions }],
     ['/webhooks', { url: 'https://127.0.0.1.invalid/events' }],
+    [`/webhooks/${hook}/secret`, undefined],
   ]
   for (const [path, body] of requests) {
     const send = (key = path) => ask('POST', path, { ...as(boss, body), headers: { 'Idempotency-Key': key } })

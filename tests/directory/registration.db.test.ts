@@ -1,5 +1,5 @@
 import { StrKey } from '@stellar/stellar-sdk'
-import { eq, inArray } from 'drizzle-orm'
+import { and, eq, inArray } from 'drizzle-orm'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, test, vi } from 'vitest'
 import { auditLog } from '#drizzle/schema/audit.ts'
 import { contractors, organisations } from '#drizzle/schema/directory.ts'
@@ -134,8 +134,28 @@ describe('activation', () => {
     await activateContractors(await activating(row?.organisation), [...ids, 'no id'])
     expect(service.ledger.requests).toEqual([2])
     expect(await Promise.all([lateId, neverId, otherId].map(statusOf))).toEqual(['ready', 'invited', 'inactive'])
-    const [entry] = await service.db.select().from(auditLog).where(eq(auditLog.action, 'contractor.activated'))
+    const isIts = and(eq(auditLog.action, 'contractor.activated'), eq(auditLog.subjectId, lateId))
+    const [entry] = await service.db.select().from(auditLog).where(isIts)
     expect(entry).toMatchObject({ subjectId: lateId, actorKind: 'service', actorSub: 'test' })
+  })
+
+  test('has an entry for each way in which a contractor becomes ready, once', async () => {
+    const [registered, later] = [accountOf(60_011), accountOf(60_012)]
+    service.ledger.register(registered, keyOf(11))
+    service.ledger.register(later, keyOf(12))
+    const created = await create({ name: 'A', address: registered })
+    const moved = await create({ name: 'B' })
+    const change = (body: object) => service.ask('PATCH', `/contractors/${moved}`, { session, body })
+    await change({ address: later })
+    await change({ name: 'C' })
+    const actionsOf = async (id: string) => {
+      const rows = await service.db.select().from(auditLog).where(eq(auditLog.subjectId, id)).orderBy(auditLog.sequence)
+      return rows.map(({ action }) => action)
+    }
+    expect(await actionsOf(created)).toEqual(['contractor.created', 'contractor.activated'])
+    expect(await actionsOf(moved)).toEqual([
+      ...['contractor.created', 'contractor.updated', 'contractor.activated', 'contractor.updated'],
+    ])
   })
 
   test('gives each contractor its key, and skips those that changed during the lookup', async () => {
