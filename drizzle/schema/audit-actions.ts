@@ -22,7 +22,7 @@ export const AUDIT_SENTENCES = {
   'batch.sealed': 'Amounts of {batch} were sealed to the relay[ by {actor}]',
   'batch.run': 'A run of {batch} was started[ by {actor}]',
   'batch.approved': 'A run of {batch} was signed[ by {signer}][, passed on by {actor}]',
-  'batch.approval-void': 'The signatures on a run of {batch} became void[: {changes}]',
+  'batch.approval-void': 'Earlier signatures on a run of {batch} no longer count[: {changes}]',
   'batch.run-completed': 'The run of {batch} was completed',
   'batch.run-failed': 'The run of {batch} failed',
   'batch.started': '{batch} was started[ by {actor}]',

@@ -30,8 +30,8 @@ const APPROVAL_EXAMPLE = {
   weight: 1,
   needed: 2,
   signers: [
-    { signer: EXAMPLE.employer, weight: 1, signature: EXAMPLE.runSignature },
-    { signer: EXAMPLE.payee, weight: 1 },
+    { signer: EXAMPLE.employer, weight: 1, signed: true, signature: EXAMPLE.runSignature },
+    { signer: EXAMPLE.payee, weight: 1, signed: false },
   ],
   count: 1,
   payees: [
@@ -81,7 +81,7 @@ export const RUN_OPERATIONS = inGroup('Batches', [
       'The relay pays every payout that is `ready` or `failed` from the amounts that the account has delegated to its channels.',
       '`signature` is the SEP-53 signature of the manifest’s message by a signer of that account. The run starts once the weights of',
       'those who have signed reach the medium threshold; until then, `approval` says how far it is. Each relay checks the signatures',
-      'again before it pays. The employer, and the wallet of any signer of the account, may send them. Repeating the request is safe.',
+      'again before it pays. The employer sends the first one; then the wallet of any signer of the account may send others. Repeating the request is safe.',
       '`errors` of a 409 says what is missing: `payoutId` or `channel`, and a `reason`.',
     ].join(' '),
     parameters,

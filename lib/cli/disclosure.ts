@@ -28,7 +28,7 @@ const USAGE = `Usage: npm run -s disclosure -- <command> [options]
                                         prints the disclosed value and the payments, or the step that fails
   verify-run --evidence evidence.json [--archive URL …]
                                         checks what was signed for a run, by whom, and that the payments are on the ledger;
-                                        signers and weights of that time are the word of whose file it is
+                                        who the signers were then is what the file's author says
 
 request.json is for the holder of the account and contains nothing secret. requester.json contains the secret key: it is
 made for the first request and can serve for all.

@@ -1,3 +1,4 @@
+import { StrKey } from '@stellar/stellar-sdk'
 import { z } from 'zod'
 import { excessOf, parseJson } from '#lib/text/json.ts'
 import { type Manifest, parseManifest, signaturesOn, weightOf } from '#lib/wallet/manifest.ts'
@@ -5,7 +6,7 @@ import { DisclosureError, describeMismatch } from './disclosure-error.ts'
 import type { DisclosureSource } from './ledger-source.ts'
 import { type Payment, paymentsIn } from './payment.ts'
 
-const strkey = z.string().regex(/^[A-Z2-7]{56}$/)
+const account = z.string().refine((text) => StrKey.isValidEd25519PublicKey(text), 'is not an account (G…)')
 
 /**
  * What was signed for a run, by whom, and what was paid, for a later check. It has no amounts. Signers and weights are what the writer
@@ -19,10 +20,13 @@ const EVIDENCE = z.object({
   signatures: z.array(z.string().max(100)).max(21),
   /** the account that pays, as this ledger had it for the writer */
   account: z.object({
-    address: strkey,
+    address: account,
     ledger: z.int(),
     mediumThreshold: z.int().min(1).max(255),
-    signers: z.array(z.object({ key: strkey, weight: z.int().min(1).max(255) })).max(21),
+    signers: z
+      .array(z.object({ key: account, weight: z.int().min(1).max(255) }))
+      .max(21)
+      .refine((signers) => new Set(signers.map(({ key }) => key)).size === signers.length, 'has a signer twice'),
   }),
   /** the paying transactions, by payout */
   payments: z.array(z.object({ payout: z.uuid(), transaction: z.string().regex(/^[0-9a-f]{64}$/) })),
@@ -81,6 +85,8 @@ export async function verifyRun(source: DisclosureSource, evidence: RunEvidence)
     const { eventIndex } = found
     // All sources have to agree about it.
     const { ledger, closedAt, source: readFrom } = await source.findEvent({ transaction, eventIndex })
+    const ends = manifest.delegations.find(({ channel }) => channel === payout.channel)?.liveUntilLedger ?? 0
+    if (ledger > ends) throw new DisclosureError('payment-differs', `transaction ${transaction} is later than the run`)
     payments.push({ payout: id, to: payout.address, ledger, closedAt, transaction, source: readFrom })
   }
   return { manifest, signed, needed, readAt: account.ledger, payments }

@@ -1,7 +1,7 @@
-import { and, desc, eq, inArray, sql } from 'drizzle-orm'
+import { desc, eq, inArray, sql } from 'drizzle-orm'
 import { z } from 'zod'
 import { runApprovals } from '#drizzle/schema/approvals.ts'
-import { batches, contractors, identities } from '#drizzle/schema/directory.ts'
+import { batches, contractors } from '#drizzle/schema/directory.ts'
 import { JOB_STATUSES, relayJobs } from '#drizzle/schema/relay.ts'
 import type { Session } from '#lib/auth/session.ts'
 import type { Database } from '#lib/db/connection.ts'
@@ -45,6 +45,12 @@ export const approvalShape = z.object({
   signers: z.array(z.string()).meta({ description: 'who has signed' }),
   manifest: z.string().meta({ description: 'what was signed: see the guide to runs' }),
   void: voided,
+  errors: z
+    .array(z.object({ payoutId: z.string().optional(), channel: z.string().optional(), reason: z.string() }))
+    .optional()
+    .meta({
+      description: 'what is in the way of a run that has enough signatures: send one of them again once it is gone',
+    }),
 })
 export type Approval = z.output<typeof approvalShape>
 
@@ -58,9 +64,11 @@ export const approvalViewShape = z.object({
   manifest: z.string(),
   weight: approvalShape.shape.weight,
   needed: approvalShape.shape.needed,
-  signers: z.array(z.object({ signer: z.string(), weight: z.int(), signature: z.string().optional() })).meta({
-    description: 'the signers of the account now, as the ledger has them; with the signature of each that has signed',
-  }),
+  signers: z
+    .array(z.object({ signer: z.string(), weight: z.int(), signed: z.boolean(), signature: z.string().optional() }))
+    .meta({
+      description: 'the signers of the account now, as the ledger has them; the employer sees the signatures, too',
+    }),
   count: z.int().meta({ description: 'how many payouts' }),
   payees: z.array(z.object({ payoutId: z.string(), contractorId: z.string(), name: z.string(), address: z.string() })),
   void: voided,
@@ -89,10 +97,17 @@ export interface ApprovalContext {
 export interface RunParty {
   employer: Employer
   account: string
+  /** whether the caller is a signer of the account, and not the employer */
+  isSigner: boolean
 }
 
+/** The account of the newest run of a batch. */
+const PAID_FROM = sql<string | null>`(select run.user_sub from ${relayJobs} as run where run.batch = ${batches}.id
+  order by run.created_at desc limit 1)`
+
 /**
- * Finds the account that pays a batch, for its employer, or for the wallet of a signer of that account. A stranger learns nothing.
+ * Finds the account that pays a batch, for its employer, or, once the employer has sent the first signature, for the wallet of a signer
+ * of that account. A stranger learns nothing.
  * @throws Refusal `batch-not-found`, `wallet-required` for an employer without a wallet; LedgerError
  */
 export async function findParty(
@@ -101,7 +116,7 @@ export async function findParty(
 ): Promise<RunParty> {
   if (!isId(id)) throw batchNotFound()
   const [batch] = await db
-    .select({ organisation: batches.organisation, account: runApprovals.account })
+    .select({ organisation: batches.organisation, account: runApprovals.account, paidFrom: PAID_FROM })
     .from(batches)
     .leftJoin(runApprovals, eq(runApprovals.batch, batches.id))
     .where(eq(batches.id, id))
@@ -112,25 +127,16 @@ export async function findParty(
     const preferred = session.kind === 'ledger' ? session.sub : batch.account
     const account = own.find((one) => one === (payer ?? preferred)) ?? (payer === undefined ? own[0] : undefined)
     if (account === undefined) throw new Refusal('wallet-required', 'runs need a wallet of the organisation')
-    return { employer, account }
+    return { employer, account, isSigner: false }
   }
-  if (session.kind !== 'ledger') throw batchNotFound()
-  const isOwner = and(eq(identities.organisation, batch.organisation), eq(identities.kind, 'ledger'))
-  const owners = await db
-    .select({ sub: identities.sub })
-    .from(identities)
-    .where(and(isOwner, payer === undefined ? undefined : eq(identities.sub, payer)))
-    .orderBy(sql`${identities.sub} = ${batch.account} desc nulls last`, identities.createdAt)
-    .limit(MAX_ACCOUNTS)
-  for (const { sub: account } of owners) {
-    const { account: entry } = await readAccount(network.server, account)
-    if (entry && authOf(account, entry).signers.some(({ key }) => key === session.sub)) return { employer, account }
-  }
-  throw batchNotFound()
+  // Until the employer has sent the first signature, no account is known, and so no signer.
+  const account = batch.account ?? batch.paidFrom
+  if (session.kind !== 'ledger' || account === null || (payer ?? account) !== account) throw batchNotFound()
+  const { account: entry } = await readAccount(network.server, account)
+  const isSigner = entry && authOf(account, entry).signers.some(({ key }) => key === session.sub)
+  if (!isSigner) throw batchNotFound()
+  return { employer, account, isSigner }
 }
-
-/** How many accounts of an organisation are read for a signer. */
-const MAX_ACCOUNTS = 10
 
 /** How the manifest that was signed so far differs from the present one; empty if nothing was signed, or if it does not. */
 export async function readVoid(db: Database, manifest: Manifest): Promise<ManifestChange[]> {
@@ -150,17 +156,17 @@ export async function readApproval(
   const { db } = context
   const party = await findParty(context, { id, payer })
   const { manifest } = await planRun({ ...context, ...party }, id)
-  if (!manifest) return await readStarted(context, id)
+  if (!manifest) return await readStarted(context, party, id)
   const text = formatManifest(manifest)
   const [kept] = await db.select().from(runApprovals).where(eq(runApprovals.batch, id))
   const signatures = kept?.manifest === text ? kept.signatures : []
   const changes = await readVoid(db, manifest)
-  const view = await describe(context, { manifest, signatures })
+  const view = await describe(context, party, { manifest, signatures })
   return { status: 'waiting', ...view, ...(changes.length > 0 && { void: changes }) }
 }
 
 /** The newest run of a batch that has nothing left to sign. */
-async function readStarted(context: ApprovalContext, id: string): Promise<ApprovalView> {
+async function readStarted(context: ApprovalContext, party: RunParty, id: string): Promise<ApprovalView> {
   const { manifest, signature, status } = relayJobs
   const [run] = await context.db
     .select({ manifest, signature, status })
@@ -169,13 +175,15 @@ async function readStarted(context: ApprovalContext, id: string): Promise<Approv
     .orderBy(desc(sql`${status} = 'running'`), desc(relayJobs.createdAt))
     .limit(1)
   const signed = run?.manifest ? parseManifest(run.manifest) : undefined
+  if (party.isSigner && signed?.account !== party.account) throw batchNotFound()
   if (!run || !signed) throw new Refusal('run-not-ready', 'the batch has nothing to pay, and had no run')
-  const view = await describe(context, { manifest: signed, signatures: parseSignatures(run.signature ?? '') })
+  const view = await describe(context, party, { manifest: signed, signatures: parseSignatures(run.signature ?? '') })
   return { status: run.status, ...view }
 }
 
 async function describe(
   { db, network }: ApprovalContext,
+  { isSigner }: RunParty,
   { manifest, signatures }: { manifest: Manifest; signatures: readonly string[] },
 ): Promise<Omit<ApprovalView, 'status'>> {
   const { account } = manifest
@@ -197,7 +205,7 @@ async function describe(
     needed: auth.thresholds.medium,
     signers: auth.signers.map(({ key, weight }) => {
       const signature = signatureOf.get(key)
-      return { signer: key, weight, ...(signature !== undefined && { signature }) }
+      return { signer: key, weight, signed: signature !== undefined, ...(!isSigner && signature && { signature }) }
     }),
     count: manifest.payouts.length,
     payees: manifest.payouts.map(({ payout, contractor, address }) => {

@@ -8,6 +8,7 @@ import { type Database, transactFor } from '#lib/db/connection.ts'
 import { isOwnBatch } from '#lib/directory/batches/batches.ts'
 import { lockBatches } from '#lib/directory/batches/progress.ts'
 import type { BatchProgress } from '#lib/directory/batches/status.ts'
+import { Refusal } from '#lib/refusal/refusal.ts'
 import { authOf, readAccount } from '#lib/stellar/account.ts'
 import { plainText } from '#lib/text/plain-text.ts'
 import { type QuotaLimits, readQuotaDay, reserveCount } from '#lib/transfers/quota.ts'
@@ -23,7 +24,7 @@ import {
 import { type Approval, type ApprovalContext, findParty, type RunParty, readVoid } from './approval.ts'
 import type { BatchContext } from './job.ts'
 import { queueLines } from './job.ts'
-import { areSame, notReady, planRun, readRunnable, type Sealed } from './run-plan.ts'
+import { areSame, notReady, planRun, type RunProblem, readRunnable, type Sealed } from './run-plan.ts'
 import { findBusyChannels } from './run-terms.ts'
 
 /** The body of POST /batches/{id}/run. */
@@ -85,7 +86,10 @@ async function approve(
     // While the batch is locked, no other run of it can begin, and no other signature is added.
     await lockBatches(tx, isOwnBatch(employer, id))
     const { progress, runnable } = await readRunnable(tx, employer, id)
-    if (runnable.length === 0) return progress
+    if (runnable.length === 0) {
+      await tx.delete(runApprovals).where(eq(runApprovals.batch, id))
+      return progress
+    }
     if (!areSame(runnable, sealed)) throw notReady([{ reason: 'manifest' }])
     const text = formatManifest(manifest)
     const changes = await readVoid(tx, manifest)
@@ -106,18 +110,33 @@ async function approve(
       await recordAudit(tx, now, { ...entry, action: 'batch.approved', detail: { signer: added.key } })
     const signatures = signed.map((one) => one.signature)
     const signers = signed.map(({ key }) => key)
-    if (!isEnough) {
+    const keep = async (errors?: readonly RunProblem[]) => {
       const row = { account: payer, manifest: text, signatures, signers, updatedAt: now }
       await tx
         .insert(runApprovals)
         .values({ batch: id, ...row })
         .onConflictDoUpdate({ target: runApprovals.batch, set: row })
-      const approval = { weight: weightOf(signed), needed, signers, manifest: text }
+      const approval = {
+        weight: weightOf(signed),
+        needed,
+        signers,
+        manifest: text,
+        ...(errors && { errors: [...errors] }),
+      }
       return { ...progress, approval: { ...approval, ...(changes.length > 0 && { void: changes }) } }
     }
-    await tx.delete(runApprovals).where(eq(runApprovals.batch, id))
-    await queueRun(tx, { now, batch, limits, payer }, { manifest, signatures, sealed })
-    await recordAudit(tx, now, { ...entry, action: 'batch.run', detail: { payouts: sealed.length } })
+    if (!isEnough) return await keep()
+    try {
+      await tx.transaction(async (start) => {
+        await start.delete(runApprovals).where(eq(runApprovals.batch, id))
+        await queueRun(start, { now, batch, limits, payer }, { manifest, signatures, sealed })
+        await recordAudit(start, now, { ...entry, action: 'batch.run', detail: { payouts: sealed.length } })
+      })
+    } catch (error) {
+      // The signatures of several outlast what is in the way of the start. Any of them sent again starts the run.
+      if (signed.length === 1 || !(error instanceof Refusal) || error.code !== 'run-not-ready') throw error
+      return await keep(error.details.errors as RunProblem[])
+    }
     return (await readRunnable(tx, employer, id)).progress
   })
 }

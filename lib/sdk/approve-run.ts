@@ -44,6 +44,8 @@ export interface Approved {
   started: boolean
   weight: number
   needed: number
+  /** what is in the way of a run that has enough signatures */
+  errors: readonly { payoutId?: string; channel?: string; reason: string }[]
 }
 
 /**
@@ -64,8 +66,8 @@ export async function approveRun(request: ApprovalRequest): Promise<Approved> {
   const { approval, run } = await patiently(() =>
     take(client.POST('/batches/{id}/run', { params: { path }, body: { signature, payer: account } })),
   )
-  const { weight = 0, needed = 0 } = approval ?? {}
-  return { started: run?.status === 'running' || run?.status === 'completed', weight, needed }
+  const { weight = 0, needed = 0, errors = [] } = approval ?? {}
+  return { started: run?.status === 'running' || run?.status === 'completed', weight, needed, errors }
 }
 
 /**

@@ -13,8 +13,8 @@ export interface OpenedSeal {
   secret: string
 }
 
-/** The largest text that is decrypted: a batch of 10,000 payouts. */
-const LARGEST = 8 * 1024 * 1024
+/** The largest text that is decrypted: a batch of 15,000 payouts. */
+const LARGEST = 16 * 1024 * 1024
 
 /**
  * Encrypts to an approver what opens the seals of a batch: their ephemeral private keys, and with each the one amount that it hides.
@@ -31,8 +31,9 @@ export async function handOver(
   const kid = await keyIdOf(relayKey)
   const seals = await Promise.all(
     payouts.map(async ({ id: payout, contractorId: contractor, encryptedAmount = '' }): Promise<OpenedSeal> => {
-      const binding = { batch, contractor, spender: readSeal(encryptedAmount)?.spender ?? '' }
-      const { d: secret = '' } = ownSealKey(keys, kid, binding)
+      const { spender = '', nonce = '' } = readSeal(encryptedAmount) ?? {}
+      const binding = { batch, contractor, spender }
+      const { d: secret = '' } = ownSealKey(keys, kid, binding, nonce)
       if ((await openOwnSeal(relayKey, binding, { encryptedAmount, secret })) !== undefined)
         return { payout, encryptedAmount, secret }
       throw new RunError('not-started', `the amount of payout ${payout} was not sealed by this account: seal it again`)

@@ -26,7 +26,7 @@ export async function writeEvidence({
   if (view.status === 'waiting' || !manifest)
     throw new RunError(
       'not-started',
-      'the batch has something left to pay: evidence is of its newest run that has ended',
+      'some payouts are still unpaid: evidence can be written once all are paid or canceled',
     )
   const { signers, thresholds, ledger } = await readSigners(deployment.rpc, manifest.account)
   const { payouts } = await readBatch(client, batch)

@@ -1,5 +1,5 @@
-import { keyIdOf, readSeal, sealPayout } from '#lib/wallet/seal.ts'
-import { ownSealKey } from '#lib/wallet/seal-key.ts'
+import { keyIdOf, readSeal } from '#lib/wallet/seal.ts'
+import { sealOwnPayout } from '#lib/wallet/seal-key.ts'
 import { requireTrusted } from '#lib/wallet/trusted-relay.ts'
 import { type EncryptedAmount, partsOf } from './batch-ready.ts'
 import { patiently } from './patience.ts'
@@ -52,13 +52,12 @@ async function sealAll(
   channels: readonly string[],
 ): Promise<{ payee: Payee; channel: string; encryptedAmount: string }[]> {
   const { publicKey } = await requireTrusted(relay, { channels })
-  const keyId = await keyIdOf(publicKey)
   const sealed = await Promise.all(
     payees.map(async (payee, index) => {
       const channel = channels[index % channels.length] ?? ''
       const { contractor, amount } = payee
       const binding = { batch, contractor, spender: channel }
-      const encryptedAmount = await sealPayout(publicKey, binding, amount, ownSealKey(holder.keys, keyId, binding))
+      const encryptedAmount = await sealOwnPayout(holder, publicKey, binding, amount)
       return { payee, channel, encryptedAmount }
     }),
   )

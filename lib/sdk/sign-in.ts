@@ -37,13 +37,20 @@ export async function beginSignIn(
   return await sign(signer, challenge)
 }
 
-/** Adds another signer's signature to a challenge. @throws WalletError `challenge-invalid` */
+/**
+ * Adds another signer's signature to a challenge of an account with several signers.
+ * @param options.account that account: a challenge of another one is not signed, nor is one of the signer's own account, which would
+ *   sign a stranger in as the signer
+ * @throws WalletError `challenge-invalid`
+ */
 export async function addToChallenge(
   client: PayrollClient,
   signer: Signer,
   challenge: { transaction: string; networkPassphrase: string },
-  options: SignInOptions & { account?: string } = {},
+  options: SignInOptions & { account: string },
 ): Promise<string> {
+  if (options.account === signer.address)
+    throw new WalletError('challenge-invalid', 'a challenge of the signer’s own account is not signed for others')
   const given = { transaction: challenge.transaction, network_passphrase: challenge.networkPassphrase }
   await requireOwn(client, given, options)
   return await sign(signer, given)

@@ -3,6 +3,12 @@ export type { AccountStatement } from '#lib/disclosure/account-statement.ts'
 export type { StatementLine } from '#lib/disclosure/statement.ts'
 export { formatUnits as formatAmount, parseUnits as parseAmount } from '#lib/text/money.ts'
 export { type ConfidentialAccount, readConfidentialAccount } from '#lib/wallet/account.ts'
+export {
+  approvalKey,
+  type NamedApprovalKey,
+  nameApprovalKey,
+  openApprovalKey,
+} from '#lib/wallet/approval-key.ts'
 export { type EventArchive, openHttpArchive } from '#lib/wallet/archive.ts'
 export { type Balance, type SyncedBalance, syncBalance } from '#lib/wallet/balance.ts'
 export {
@@ -38,7 +44,7 @@ export {
 export { decryptForSelf, encryptForSelf, type OwnAmountBinding } from '#lib/wallet/own-amount.ts'
 export type { Prover } from '#lib/wallet/prover.ts'
 export { type SealBinding, sealPayout } from '#lib/wallet/seal.ts'
-export { approvalKey, ownSealKey, publicPart } from '#lib/wallet/seal-key.ts'
+export { sealOwnPayout } from '#lib/wallet/seal-key.ts'
 export { keypairSigner, type Signer } from '#lib/wallet/signer.ts'
 export type { CallOptions, SignedCall, SubmitCall } from '#lib/wallet/transaction.ts'
 export { LedgerError, type LedgerErrorCode, WalletError, type WalletErrorCode } from '#lib/wallet/wallet-error.ts'

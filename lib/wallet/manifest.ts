@@ -149,7 +149,11 @@ export function isSignedManifest(
 
 /** The signatures of a run as they are stored: one text, so that a host of version 1.0.0 reads a single one. */
 export const formatSignatures = (signatures: readonly string[]): string => signatures.join(' ')
-export const parseSignatures = (stored: string): string[] => stored.split(' ')
+/** At most as many as an account can have signers: each is verified with every signer. */
+export const parseSignatures = (stored: string): string[] => stored.split(' ').slice(0, MAX_SIGNERS)
+
+/** 20, and the account's own key. */
+const MAX_SIGNERS = 21
 
 /** What differs between two manifests of a batch: a payout or a channel, and how. */
 export type ManifestChange = {

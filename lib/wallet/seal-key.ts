@@ -5,35 +5,22 @@ import { sha256, sha512 } from '@noble/hashes/sha2.js'
 import { concatBytes, utf8ToBytes } from '@noble/hashes/utils.js'
 import { base64url, type JWK } from 'jose'
 import type { ConfidentialKeys } from './keys.ts'
-import { AMOUNT_DIGITS, keyIdOf, readSeal, type SealBinding } from './seal.ts'
-import { type Signer, signatureOf } from './signer.ts'
+import { AMOUNT_DIGITS, keyIdOf, readSeal, type SealBinding, sealPayout } from './seal.ts'
 
 /**
- * The ephemeral private key (P-256) of an account's seal for a payee, batch and channel. It follows from the viewing key, so that the
- * account can show the amount in its own seal to another signer without having stored anything.
+ * The ephemeral private key (P-256) of one seal of an account. It follows from the viewing key, so that the account can show the
+ * amount in its own seal to another signer without having stored anything.
  * @param kid names the relays' key
+ * @param nonce of the seal's header: each seal has another, so that its key opens no other one
  */
-export function ownSealKey(keys: Pick<ConfidentialKeys, 'vk'>, kid: string, binding: SealBinding): JWK {
+export function ownSealKey(keys: Pick<ConfidentialKeys, 'vk'>, kid: string, binding: SealBinding, nonce: string): JWK {
   const { batch, contractor, spender } = binding
-  const context = ['ephemeral key of a seal', kid, batch, contractor, spender].join('\n')
+  const context = ['ephemeral key of a seal', kid, batch, contractor, spender, nonce].join('\n')
   return privateKey(utf8ToBytes(keys.vk.toString(16)), context)
 }
 
-/** The message whose signature is the root of a signer's key for approvals. */
-const APPROVAL_MESSAGE = 'confidential-payroll/v1/key for approvals'
-
-/**
- * The key (P-256) to which a preparer encrypts what an approver has to see. It follows from a signature of the approver's wallet, and so
- * needs no storage. @throws WalletError `signature-invalid`
- */
-export async function approvalKey(signer: Signer): Promise<JWK> {
-  return privateKey(await signatureOf(signer, APPROVAL_MESSAGE), `${APPROVAL_MESSAGE}\n${signer.address}`)
-}
-
-/** The public half of a P-256 key. */
-export const publicPart = ({ kty, crv, x, y }: JWK): JWK => ({ kty, crv, x, y }) as JWK
-
-function privateKey(root: Uint8Array, context: string): JWK {
+/** A P-256 private key from a secret and its purpose. */
+export function privateKey(root: Uint8Array, context: string): JWK {
   const { ORDER } = p256.Point.Fn
   const d = (bytesToNumberBE(hkdf(sha512, root, undefined, utf8ToBytes(context), 48)) % (ORDER - 1n)) + 1n
   return jwkOf(numberToBytesBE(d, 32))
@@ -44,6 +31,18 @@ function jwkOf(secret: Uint8Array): JWK {
   const point = p256.getPublicKey(secret, false)
   const [x, y] = [point.subarray(1, 33), point.subarray(33)]
   return { kty: 'EC', crv: 'P-256', x: base64url.encode(x), y: base64url.encode(y), d: base64url.encode(secret) }
+}
+
+/** Seals an amount as `sealPayout` does, so that the account can open the seal again. */
+export async function sealOwnPayout(
+  { keys }: { keys: Pick<ConfidentialKeys, 'vk'> },
+  key: JWK,
+  binding: SealBinding,
+  amount: bigint,
+): Promise<string> {
+  const nonce = base64url.encode(crypto.getRandomValues(new Uint8Array(16)))
+  const ephemeral = ownSealKey(keys, await keyIdOf(key), binding, nonce)
+  return await sealPayout(key, binding, amount, { nonce, ephemeral })
 }
 
 /**

@@ -14,6 +14,8 @@ export interface SealBinding {
 /** The public header of a seal: its binding, and the thumbprint (RFC 7638) of the key that opens it. */
 interface SealHeader extends SealBinding {
   kid: string
+  /** of a seal that its account can open again */
+  nonce?: string | undefined
 }
 
 /** Names the relays' key in a seal. */
@@ -22,18 +24,24 @@ export const keyIdOf = (key: JWK): Promise<string> => calculateJwkThumbprint(key
 /**
  * Seals an amount (base units, at most 16 digits) to the relays: a compact JWE with ECDH-ES and A256GCM (RFC 7516,
  * RFC 7518). The result is a payout's `encryptedAmount`.
- * @param ephemeral the private key of the seal, of `ownSealKey`, which also opens the seal. Random by default
+ * @param own the nonce in the header, and the private key of the seal that follows from it (`ownSealKey`), which also opens the seal.
+ *   By default the key is random
  */
-export async function sealPayout(key: JWK, binding: SealBinding, amount: bigint, ephemeral?: JWK): Promise<string> {
+export async function sealPayout(
+  key: JWK,
+  binding: SealBinding,
+  amount: bigint,
+  own?: { nonce: string; ephemeral: JWK },
+): Promise<string> {
   const { batch, contractor, spender } = binding
   const plaintext = amount.toString().padStart(AMOUNT_DIGITS, '0')
   if (amount <= 0n || plaintext.length > AMOUNT_DIGITS) throw new RangeError('the amount cannot be sealed')
   const jwe = new CompactEncrypt(new TextEncoder().encode(plaintext)).setProtectedHeader({
     ...{ alg: 'ECDH-ES', enc: 'A256GCM', kid: await keyIdOf(key) },
-    ...{ batch, contractor, spender },
+    ...{ batch, contractor, spender, ...(own && { nonce: own.nonce }) },
   })
-  if (ephemeral) {
-    const epk = await importJWK(ephemeral, 'ECDH-ES', { extractable: true })
+  if (own) {
+    const epk = await importJWK(own.ephemeral, 'ECDH-ES', { extractable: true })
     jwe.setKeyManagementParameters({ epk: epk as CryptoKey })
   }
   return await jwe.encrypt(await importJWK(key, 'ECDH-ES'))
@@ -43,10 +51,10 @@ export async function sealPayout(key: JWK, binding: SealBinding, amount: bigint,
 export function readSeal(encryptedAmount: string): SealHeader | undefined {
   if (!/^[\w-]+\.\.[\w-]{16}\.[\w-]+\.[\w-]{22}$/.test(encryptedAmount)) return undefined
   try {
-    const { alg, enc, kid, batch, contractor, spender } = decodeProtectedHeader(encryptedAmount)
-    if (alg !== 'ECDH-ES' || enc !== 'A256GCM') return undefined
-    const isText = [kid, batch, contractor, spender].every((value) => typeof value === 'string')
-    return isText ? ({ kid, batch, contractor, spender } as SealHeader) : undefined
+    const { alg, enc, zip, kid, batch, contractor, spender, nonce } = decodeProtectedHeader(encryptedAmount)
+    if (alg !== 'ECDH-ES' || enc !== 'A256GCM' || zip !== undefined) return undefined
+    const isText = [kid, batch, contractor, spender, nonce ?? ''].every((value) => typeof value === 'string')
+    return isText ? ({ kid, batch, contractor, spender, nonce } as SealHeader) : undefined
   } catch {
     return undefined
   }

@@ -124,7 +124,7 @@ const SENTENCES: Record<AuditAction, [subject: string, sentence: string, detail?
   'batch.approved': [of.batch, `A run of batch “March” was signed by ${PAYEE}, passed on by Acme`, { signer: PAYEE }],
   'batch.approval-void': [
     of.batch,
-    'The signatures on a run of batch “March” became void: seal-changed, payout-removed',
+    'Earlier signatures on a run of batch “March” no longer count: seal-changed, payout-removed',
     { changes: ['seal-changed', 'payout-removed'] },
   ],
   'batch.started': [of.batch, 'Batch “March” was started by Acme'],

@@ -104,7 +104,7 @@ test('shows the channels of a run, how long each may pay and what it waits for, 
   expect(show(undefined, NOW)).toContain('The client pays it')
   expect(show(undefined, null)).toContain('It waits for the employer')
   const approved = show(undefined, null, { account: CHANNELS[0], signers: [CHANNELS[1]], updatedAt: NOW })
-  expect(approved).toContain('waits for the signatures')
+  expect(approved).toContain('needs more signatures')
   expect(approved).toContain(CHANNELS[1])
   expect(approved).not.toContain('It waits for the employer')
 })

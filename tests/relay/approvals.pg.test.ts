@@ -5,8 +5,10 @@ import { runApprovals } from '#drizzle/schema/approvals.ts'
 import { auditLog } from '#drizzle/schema/audit.ts'
 import { payouts as payoutRows } from '#drizzle/schema/directory.ts'
 import { relayJobs } from '#drizzle/schema/relay.ts'
+import { quotas } from '#drizzle/schema/transfers.ts'
 import { publishEvents } from '#lib/events/publish.ts'
 import type { Approval, ApprovalView } from '#lib/relay/approval.ts'
+import { readQuotaDay } from '#lib/transfers/quota.ts'
 import {
   formatManifest,
   formatSignatures,
@@ -34,7 +36,9 @@ async function shared(amounts: readonly bigint[] = [1n, 2n]) {
   /** Posts the signature of `by` in a session of its own, or of the employer. */
   const post = async (by: Keypair, { over = manifest, session = '' }: { over?: Manifest; session?: string } = {}) => {
     const signature = await signManifest(keypairSigner(by), over)
-    const caller = { session: session === '' ? await sessionOf(by) : session }
+    // The account's own key is the employer's.
+    const own = by.publicKey() === employer.address ? employer.session : await sessionOf(by)
+    const caller = { session: session === '' ? own : session }
     return await runs.ask<Progress>(caller, 'POST', `/batches/${batch.id}/run`, { signature })
   }
   const view = async (session: string) =>
@@ -62,9 +66,9 @@ test('starts a run with the signature that reaches the threshold, and pays it', 
   const { body } = await view(await sessionOf(second))
   expect(body.signers).toEqual(
     expect.arrayContaining([
-      { signer: first.publicKey(), weight: 1, signature: expect.any(String) },
-      { signer: second.publicKey(), weight: 1 },
-      { signer: third.publicKey(), weight: 1 },
+      { signer: first.publicKey(), weight: 1, signed: true },
+      { signer: second.publicKey(), weight: 1, signed: false },
+      { signer: third.publicKey(), weight: 1, signed: false },
     ]),
   )
   const payees = batch.payouts.map(({ id, contractorId, address }) => ({ payoutId: id, contractorId, address }))
@@ -101,7 +105,14 @@ test('starts one run if two signers send the last signature at the same time', a
 test('lets the wallet of a signer see the approval and sign, and nothing else', async () => {
   const { batch, employer, first, second, third, post, view, sessionOf } = await shared()
   const session = await sessionOf(second)
-  expect((await view(session)).status).toBe(200)
+  // No account is known before the employer has sent the first signature.
+  expect((await view(session)).status).toBe(404)
+  expect((await post(second)).status).toBe(404)
+  await post(first)
+  const seen = await view(session)
+  expect(seen.status).toBe(200)
+  expect(JSON.stringify(seen.body)).not.toContain('"signature"')
+  expect((await view(employer.session)).body.signers.filter(({ signature }) => signature)).toHaveLength(1)
   for (const [method, path] of [
     ['GET', `/batches/${batch.id}`],
     ['GET', `/batches/${batch.id}/status`],
@@ -116,9 +127,7 @@ test('lets the wallet of a signer see the approval and sign, and nothing else', 
     expect(await post(first, { session: other })).toMatchObject({ status: 404, body: { code: 'batch-not-found' } })
   }
   // The signature decides: the employer may pass on the one of another signer.
-  expect((await post(third, { session: employer.session })).body.approval).toMatchObject({
-    signers: [third.publicKey()],
-  })
+  expect((await post(third, { session: employer.session })).body.run).toEqual({ status: 'running' })
 })
 
 test('takes signatures from the employer’s session with the identity provider', async () => {
@@ -142,6 +151,44 @@ test('starts with one signature if that has enough weight, without an approval',
   expect((await runs.ask<ApprovalView>(employer, 'GET', `/batches/${batch.id}/approval`)).body).toMatchObject({
     ...{ status: 'running', weight: 1, needed: 1 },
   })
+})
+
+test('keeps the last signature if the run cannot start yet, and starts it later', async () => {
+  const { batch, employer, first, second, post, kept } = await shared()
+  await post(first)
+  const day = await readQuotaDay(service.db)
+  const full = { account: employer.address, day, count: 1_000_000 }
+  const target = [quotas.account, quotas.day]
+  await service.db
+    .insert(quotas)
+    .values(full)
+    .onConflictDoUpdate({ target, set: { count: full.count } })
+  const refused = await post(second)
+  expect(refused).toMatchObject({
+    status: 200,
+    body: { approval: { weight: 2, errors: [{ reason: 'quota-transfers' }] } },
+  })
+  expect((await kept())?.signatures).toHaveLength(2)
+  expect(await runs.jobsOf(batch)).toEqual([])
+  await service.db.update(quotas).set({ count: 0 }).where(eq(quotas.account, employer.address))
+  expect((await post(first)).body.run).toEqual({ status: 'running' })
+})
+
+test('shows the signers of another account of the organisation nothing', async () => {
+  const { batch, employer, first, second, post, view, kept } = await shared()
+  await post(first)
+  // The employer joins another wallet, which has a signer, too.
+  const other = await service.employ()
+  const stranger = Keypair.random()
+  await shareAccount(runs.network, other, [stranger], 1)
+  await service.ask('POST', '/me/identities', { session: employer.session, body: { session: other.session } })
+  const session = await service.wallet(stranger.publicKey())
+  expect((await view(session)).status).toBe(404)
+  expect((await post(stranger)).status).toBe(404)
+  expect((await runs.ask({ session }, 'GET', `/batches/${batch.id}/approval?payer=${other.address}`)).status).toBe(404)
+  expect((await kept())?.signers).toEqual([first.publicKey()])
+  expect((await post(second)).body.run).toEqual({ status: 'running' })
+  expect((await view(session)).status).toBe(404)
 })
 
 describe('no run starts', () => {
@@ -171,7 +218,7 @@ describe('no run starts', () => {
 
   test('with the signature of a signer who was removed in between', async () => {
     const { employer, first, second, third, post } = await shared()
-    await post(second)
+    await post(second, { session: employer.session })
     const removed = { signer: { ed25519PublicKey: second.publicKey(), weight: 0 } }
     await setOptions(runs.network, employer.address, [first, third], removed)
     expect((await post(third)).body.approval).toMatchObject({ weight: 1, signers: [third.publicKey()] })

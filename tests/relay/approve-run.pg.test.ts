@@ -7,8 +7,9 @@ import { type ApprovalRequest, type ApprovedPayee, approveRun } from '#lib/sdk/a
 import { handOver, type OpenedSeal, readHandedOver } from '#lib/sdk/hand-over.ts'
 import { createPayrollClient } from '#lib/sdk/payroll-client.ts'
 import { writeEvidence } from '#lib/sdk/run-evidence.ts'
-import { keyIdOf, sealPayout } from '#lib/wallet/seal.ts'
-import { approvalKey, ownSealKey, publicPart } from '#lib/wallet/seal-key.ts'
+import { approvalKey, nameApprovalKey, openApprovalKey } from '#lib/wallet/approval-key.ts'
+import { signManifest } from '#lib/wallet/manifest.ts'
+import { sealOwnPayout } from '#lib/wallet/seal-key.ts'
 import { keypairSigner } from '#lib/wallet/signer.ts'
 import { openApi } from '../support/api.ts'
 import { shareAccount } from '../support/multisig.ts'
@@ -41,18 +42,22 @@ const clientOf = (
     },
   })
 
+/** The key that a signer gives to the preparer. */
+const publicKeyOf = async (signer: Keypair) => {
+  const named = JSON.stringify(await nameApprovalKey(keypairSigner(signer)))
+  return openApprovalKey(named, [{ key: signer.publicKey() }])
+}
+
 /** A batch that one of three signers has sealed and signed, and what it hands over to the second. */
 async function prepare() {
   const { batch, employer } = await runs.delegated(AMOUNTS)
   const [second, third] = [Keypair.random(), Keypair.random()]
-  await shareAccount(runs.network, employer, [second, third], 2)
+  await shareAccount(runs.network, employer, [second, third], 3)
   const relayKey = publicHalf(service.key)
-  const kid = await keyIdOf(relayKey)
   const seals = await Promise.all(
     batch.payouts.map(async ({ id: payoutId, contractorId: contractor }, index) => {
       const binding = { batch: batch.id, contractor, spender: runs.channel }
-      const ephemeral = ownSealKey(employer.keys, kid, binding)
-      return { payoutId, encryptedAmount: await sealPayout(relayKey, binding, AMOUNTS[index] ?? 0n, ephemeral) }
+      return { payoutId, encryptedAmount: await sealOwnPayout(employer, relayKey, binding, AMOUNTS[index] ?? 0n) }
     }),
   )
   await runs.ask(employer, 'POST', `/batches/${batch.id}/seals`, { seals })
@@ -61,7 +66,7 @@ async function prepare() {
   /** What the preparer gives to a signer, as that signer reads it. */
   const handedTo = async (signer: Keypair): Promise<OpenedSeal[]> => {
     const key = await approvalKey(keypairSigner(signer))
-    return await readHandedOver(key, batch.id, await handOver(given, payouts, publicPart(key)))
+    return await readHandedOver(key, batch.id, await handOver(given, payouts, await publicKeyOf(signer)))
   }
   const payees: ApprovedPayee[] = batch.payees.map(({ address }, index) => ({ address, amount: AMOUNTS[index] ?? 0n }))
   const sessionOf = (signer: Keypair) => service.wallet(signer.publicKey())
@@ -76,12 +81,16 @@ async function prepare() {
     relay: { publicKey: relayKey, channels: service.channels.map((channel) => channel.publicKey()) },
     ...changes,
   })
+  // The first signature comes from the employer.
+  const manifest = await runs.manifestOf(batch)
+  const signature = await signManifest(keypairSigner(employer.signer), manifest)
+  await runs.ask(employer, 'POST', `/batches/${batch.id}/run`, { signature })
   return { batch, employer, second, third, payees, payouts, requestOf, handedTo, sessionOf, given }
 }
 
 test('approves the run of the list, which is then paid, and leaves evidence', async () => {
   const { batch, employer, second, third, requestOf } = await prepare()
-  expect(await approveRun(await requestOf(second))).toEqual({ started: false, weight: 1, needed: 2 })
+  expect(await approveRun(await requestOf(second))).toEqual({ started: false, weight: 2, needed: 3, errors: [] })
   expect(await approveRun(await requestOf(third))).toMatchObject({ started: true })
   expect(signaturesSent).toBe(2)
   {
@@ -95,9 +104,9 @@ test('approves the run of the list, which is then paid, and leaves evidence', as
   const source = openLedgerSource(runs.network.rpc, runs.network.token)
   const check = (changes: Partial<RunEvidence> = {}) =>
     verifyRun(source, parseEvidence(JSON.stringify({ ...evidence, ...changes })))
-  const signers = [second, third].map((signer) => ({ key: signer.publicKey(), weight: 1 }))
+  const signers = [employer.signer, second, third].map((signer) => ({ key: signer.publicKey(), weight: 1 }))
   expect(await check()).toMatchObject({
-    ...{ signed: expect.arrayContaining(signers), needed: 2 },
+    ...{ signed: expect.arrayContaining(signers), needed: 3 },
     payments: batch.payouts.map(({ id, address }) => ({ payout: id, to: address })),
   })
   const [one, other] = evidence.payments
@@ -111,10 +120,14 @@ test('approves the run of the list, which is then paid, and leaves evidence', as
   await expect(check({ payments: [{ ...one, transaction: 'ab'.repeat(32) }] })).rejects.toMatchObject({
     code: 'event-not-found',
   })
-  const half = evidence.signatures.slice(0, 1)
+  const half = evidence.signatures.slice(0, 2)
   await expect(check({ signatures: half })).rejects.toMatchObject({ code: 'signatures-too-few' })
   const manifest = evidence.manifest.replace(batch.first.contractorId, crypto.randomUUID())
   await expect(check({ manifest })).rejects.toMatchObject({ code: 'signatures-too-few' })
+  const [signer = { key: '', weight: 1 }] = evidence.account.signers
+  expect(() =>
+    parseEvidence(JSON.stringify({ ...evidence, account: { ...evidence.account, signers: [signer, signer] } })),
+  ).toThrow(expect.objectContaining({ code: 'evidence-invalid' }))
   await expect(check({ manifest: 'x' })).rejects.toMatchObject({ code: 'evidence-invalid' })
   expect(() => parseEvidence('{')).toThrow(expect.objectContaining({ code: 'evidence-invalid' }))
 })
@@ -202,15 +215,28 @@ describe('an approver signs nothing', () => {
   })
 })
 
+test('encrypts amounts to the key of a signer only, even if it was replaced on the way', async () => {
+  const [signer, other] = [Keypair.random(), Keypair.random()]
+  const named = await nameApprovalKey(keypairSigner(signer))
+  const theirs = await nameApprovalKey(keypairSigner(other))
+  const signers = [{ key: signer.publicKey() }]
+  for (const wrong of [theirs, { ...named, key: theirs.key }, { ...theirs, signer: named.signer }, {}])
+    expect(() => openApprovalKey(JSON.stringify(wrong), signers)).toThrow(
+      expect.objectContaining({ code: 'signature-invalid' }),
+    )
+})
+
 test('hands over the account’s own seals, to one signer and for one batch', async () => {
   const { given, payouts, second, third, batch } = await prepare()
   const [own, other] = [await approvalKey(keypairSigner(second)), await approvalKey(keypairSigner(third))]
-  const text = await handOver(given, payouts, publicPart(own))
+  const text = await handOver(given, payouts, await publicKeyOf(second))
   expect(await readHandedOver(own, batch.id, `${text}\n`)).toHaveLength(2)
   await expect(readHandedOver(other, batch.id, text)).rejects.toMatchObject({ code: 'list-differs' })
   await expect(readHandedOver(own, crypto.randomUUID(), text)).rejects.toMatchObject({ code: 'list-differs' })
   const foreign = await runs.batchOf(batch.employer, [1n])
-  await expect(handOver({ ...given, batch: foreign.id }, foreign.payouts, publicPart(own))).rejects.toMatchObject({
+  await expect(
+    handOver({ ...given, batch: foreign.id }, foreign.payouts, await publicKeyOf(second)),
+  ).rejects.toMatchObject({
     code: 'not-started',
   })
 })

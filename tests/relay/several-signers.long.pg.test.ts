@@ -86,9 +86,15 @@ test('the commands of the guide sign in, delegate and approve a run with two of 
   expect(checked.stdout).toContain(`1 of 1 payouts paid`)
   expect(checked.stdout).toContain(`to ${payee?.address}`)
 
-  // A signer adds its signature to nothing else.
-  const strange = await perform(`wallet sign --secret $SECOND --signed-xdr AAAA`).catch(
-    (error: { stderr: string }) => error,
-  )
-  expect(strange.stderr).not.toContain('Signed')
+  // A signer does not sign a sign-in as itself, nor what it cannot describe.
+  const own = '$(wallet address --secret $SECOND)'
+  const challenge = `CHALLENGE=$(wallet challenge --secret $EMPLOYER --account ${own})`
+  const transfer = `wallet transfer --secret $EMPLOYER --to ${payee?.address} --amount 1`
+  for (const attack of [
+    `${challenge}; wallet sign --secret $SECOND --account ${own} --signed-xdr $CHALLENGE`,
+    `XDR=$(${transfer}); wallet sign --secret $SECOND --signed-xdr $XDR`,
+    'wallet sign --secret $SECOND --signed-xdr AAAA',
+  ]) {
+    await expect(perform(attack)).rejects.toMatchObject({ code: 1 })
+  }
 })

@@ -37,7 +37,7 @@ async function approve(form: FormData): Promise<string> {
 function Approval() {
   const [key, setKey] = useState('')
   useEffect(() => {
-    wallet.approvalKey(signer).then((own) => setKey(JSON.stringify(wallet.publicPart(own))))
+    wallet.nameApprovalKey(signer).then((own) => setKey(JSON.stringify(own)))
   }, [])
   const [outcome, submit, isBusy] = useActionState(
     (_: string, form: FormData) => approve(form).catch((error: unknown) => String(error)),

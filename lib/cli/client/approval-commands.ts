@@ -1,15 +1,14 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { StrKey, TransactionBuilder } from '@stellar/stellar-sdk'
-import type { JWK } from 'jose'
 import { approveRun } from '#lib/sdk/approve-run.ts'
 import { handOver, readHandedOver } from '#lib/sdk/hand-over.ts'
 import { type BatchState, readBatch } from '#lib/sdk/payees.ts'
 import { RunError } from '#lib/sdk/run-error.ts'
 import { writeEvidence } from '#lib/sdk/run-evidence.ts'
 import { addToChallenge, beginSignIn } from '#lib/sdk/sign-in.ts'
-import { RELAY_DOCUMENT } from '#lib/wallet/deployment.ts'
+import { readSigners } from '#lib/wallet/account-signers.ts'
+import { approvalKey, nameApprovalKey, openApprovalKey } from '#lib/wallet/approval-key.ts'
 import { openHolder } from '#lib/wallet/keys.ts'
-import { approvalKey, publicPart } from '#lib/wallet/seal-key.ts'
 import { keypairSigner } from '#lib/wallet/signer.ts'
 import { need } from '../process/command.ts'
 import { printMessage } from '../process/output.ts'
@@ -23,8 +22,10 @@ export const APPROVAL_USAGE = `
   Accounts with several signers (docs/runs.md#several-signers); --session TOKEN uses a session instead of signing in:
 
   challenge --secret S… [--account G…]  requests a sign-in challenge for an account, and signs it; prints it for "sign"
-  sign     --secret S… --signed-xdr …   says what a challenge or a call does, and adds a signature; prints it
-  approval-key --secret S…              the key (a JWK) to which a preparer encrypts amounts for this approver
+  sign     --secret S… --signed-xdr … [--account G…]
+                                        says what a call does, or that it is a sign-in of the account, and adds a signature;
+                                        prints it
+  approval-key --secret S…              the key to which a preparer encrypts amounts for this approver, signed by it
   hand-over --secret S… --batch … --to KEY
                                         encrypts to an approver what opens the seals of a batch; prints it
   approve  --secret S… --account G… --batch … --amounts list.csv --opened FILE
@@ -54,22 +55,21 @@ export function approvalCommands({
       const { passphrase: networkPassphrase } = network
       const transaction = TransactionBuilder.fromXdr(signedXdr, networkPassphrase)
       if ('sequence' in transaction && transaction.sequence === '0') {
+        const account = need(given, 'account')
+        printMessage(`Signing: a sign-in of ${account} at ${given.service}`)
         const challenge = { transaction: signedXdr, networkPassphrase }
-        const signed = await addToChallenge(connect(given.service), signer, challenge, homeOf(given))
-        printMessage(`Signed: a sign-in at ${given.service}`)
-        return signed
+        return await addToChallenge(connect(given.service), signer, challenge, { ...homeOf(given), account })
       }
       const relay = await trustedRelay(given, network).catch(() => undefined)
-      const words = describeCall(signedXdr, { ...network, relay })
-      const signed = await signer.signTransaction(signedXdr, { networkPassphrase })
-      printMessage(`Signed: ${words}`)
-      return signed
+      printMessage(`Signing: ${describeCall(signedXdr, { ...network, relay })}`)
+      return await signer.signTransaction(signedXdr, { networkPassphrase })
     },
-    'approval-key': async (given) => JSON.stringify(publicPart(await approvalKey(keypairSigner(signerOf(given))))),
+    'approval-key': async (given) => JSON.stringify(await nameApprovalKey(keypairSigner(signerOf(given)))),
     'hand-over': async (given) => {
       const [signer, batch, to] = [signerOf(given), need(given, 'batch'), need(given, 'to')]
-      const key: JWK = RELAY_DOCUMENT.shape.publicKey.parse(JSON.parse(to))
       const network = await openNetworkOf(given)
+      const { signers } = await readSigners(network.rpc, signer.publicKey())
+      const key = openApprovalKey(to, signers)
       const { publicKey: relayKey } = await trustedRelay(given, network)
       const { payouts } = await readBatch(await openSession(given, () => signer), batch)
       const { keys } = openHolder(signer, network.token)
@@ -79,8 +79,11 @@ export function approvalCommands({
       const [signer, batch, account] = [signerOf(given), need(given, 'batch'), need(given, 'account')]
       const [amounts, opened] = [need(given, 'amounts'), need(given, 'opened')]
       const payees = readAmounts(await readFile(amounts, 'utf8')).map(({ contractor, amount, address }) => {
-        if (address !== undefined) return { address, amount, ...(isAddress(contractor) ? {} : { contractor }) }
-        if (isAddress(contractor)) return { address: contractor, amount }
+        if (isAddress(contractor)) {
+          if (address === undefined || address === contractor) return { address: contractor, amount }
+          throw new RunError('list-differs', `your list has two addresses in one line, ${contractor} and ${address}`)
+        }
+        if (address !== undefined) return { address, amount, contractor: contractor.toLowerCase() }
         throw new RunError('list-differs', `your list has no address for ${contractor}: nothing was signed`)
       })
       const network = await openNetworkOf(given)
@@ -91,8 +94,12 @@ export function approvalCommands({
       // The service knows ids of contractors only, and a list may name emails.
       const listed = payees.map(({ contractor, ...payee }) => (isId(contractor) ? { ...payee, contractor } : payee))
       const request = { client, deployment: network, signer, batch, account, payees: listed, seals, relay }
-      const { started, weight, needed } = await approveRun(request)
-      return started ? 'approved: the run has started' : `approved: weight ${weight} of ${needed}`
+      const { started, weight, needed, errors } = await approveRun(request)
+      if (errors.length > 0)
+        return `signed, and the run has enough signatures. It cannot start yet: ${JSON.stringify(errors)}`
+      return started
+        ? 'approved: the run has started'
+        : `signed with weight ${weight} of ${needed}: the run waits for other signers`
     },
     'run-evidence': async (given) => {
       const [batch, out] = [need(given, 'batch'), need(given, 'out')]

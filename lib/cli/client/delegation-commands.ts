@@ -15,8 +15,7 @@ import { buildDelegation, buildRevocation } from '#lib/wallet/calls.ts'
 import { RELAY_DOCUMENT, type RelayDocument } from '#lib/wallet/deployment.ts'
 import { readOwnDelegations, readPace, readPastDelegations } from '#lib/wallet/escrow.ts'
 import { openHolder } from '#lib/wallet/keys.ts'
-import { keyIdOf, sealPayout } from '#lib/wallet/seal.ts'
-import { ownSealKey } from '#lib/wallet/seal-key.ts'
+import { sealOwnPayout } from '#lib/wallet/seal-key.ts'
 import { requireTrusted } from '#lib/wallet/trusted-relay.ts'
 import { WalletError } from '#lib/wallet/wallet-error.ts'
 import { need, type Values } from '../process/command.ts'
@@ -183,8 +182,7 @@ export function delegationCommands({ signerOf, proving }: Tools): Record<string,
       const amount = parseUnits(need(given, 'amount'))
       const binding = { batch, contractor, spender }
       const holder = openHolder(signerOf(given), network.token)
-      const ephemeral = ownSealKey(holder.keys, await keyIdOf(publicKey), binding)
-      const encryptedAmount = await sealPayout(publicKey, binding, amount, ephemeral)
+      const encryptedAmount = await sealOwnPayout(holder, publicKey, binding, amount)
       const notes = openNotes(holder, notesOf(given))
       notes.addSeals([{ payment: { batch, contractor, channel: spender, amount }, encryptedAmount }])
       return encryptedAmount

@@ -115,7 +115,7 @@ export async function verifyRunFile(given: {
       ({ payout, to, closedAt, ledger, transaction, source }) =>
         `${closedAt}  payout ${payout}  to ${to}  ledger ${ledger}  ${transaction}  read from ${source}`,
     ),
-    'amounts were not compared: only payer, payees and auditors can read them',
+    'not compared: amounts, and whether a payment was for this run or for an earlier one through the same channel to the same payee',
   ].join('\n')
 }
 

@@ -42,9 +42,8 @@ export function RunSummary({ run, approval, batch, network, now }: RunSummaryPro
       {approval && (
         <div className={run ? 'mt-4 border-t border-line pt-4' : ''}>
           <p>
-            A run from <Address value={approval.account} network={network} isWhole /> waits for the signatures that the
-            account needs on the ledger. The last one came <Moment at={approval.updatedAt} now={now} />, from{' '}
-            {approval.signers.length === 1 ? 'one signer' : `${approval.signers.length} signers`}:
+            A run from <Address value={approval.account} network={network} isWhole /> needs more signatures. Signed so
+            far, last <Moment at={approval.updatedAt} now={now} />, by
           </p>
           <ul aria-label="Signers" className="mt-3 space-y-2">
             {approval.signers.map((signer) => (
