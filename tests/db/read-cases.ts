@@ -28,6 +28,8 @@ export const READS: Record<string, ReadCases> = {
   },
   getBatch: { average: ['/batches/{batch}'], largest: ['/batches/{largeBatch}?limit=100'] },
   getBatchProgress: { average: ['/batches/{batch}/status'], largest: ['/batches/{largeBatch}/status'] },
+  // It reads the ledger, too: tests/relay/approvals.pg.test.ts.
+  getApproval: {},
   listPayouts: {
     average: [
       '',

@@ -98,6 +98,9 @@ async function instruct(client: PayrollClient, employer: Holder, { address }: Ho
 /** The time bounds of what is open when the network is reset: longer than the validator's slack of ten seconds. */
 const VALID_SECONDS = 15
 
+/** The response after two seconds. On a busy machine they may pass before the commit's response has come. */
+const UNDECIDED = { status: 500, body: { code: expect.stringMatching(/^(transfer-open|unavailable)$/) } }
+
 test('a service pays and ends nothing after a reset of its network, and the guide’s steps bring it back', async () => {
   const directory = mkdtempSync(join(tmpdir(), 'payroll-reset-test-'))
   onTestFinished(() => rmSync(directory, { recursive: true, force: true }))
@@ -138,7 +141,7 @@ test('a service pays and ends nothing after a reset of its network, and the guid
   await expect.poll(async () => (await readOpen()).length).toBe(2)
   const [open, signedAt] = [await readOpen(), performance.now()]
   const { sequence } = await network.rpc.getLatestLedger()
-  expect(await pending).toMatchObject({ status: 500, body: { code: 'transfer-open' } })
+  expect(await pending).toMatchObject(UNDECIDED)
   await first.close()
 
   // Testnet keeps its passphrase. Another deployer has another token.
@@ -156,7 +159,7 @@ test('a service pays and ends nothing after a reset of its network, and the guid
   expect(JSON.parse(readFileSync(join(directory, 'contractors.json'), 'utf8'))).toEqual(contractors)
   const stranger = await connectWallet(before.base, payee.signer)
   const later = await take(stranger.POST('/batch', { body: { amounts: [5] } }))
-  expect(await before.post({ session }, body)).toMatchObject({ status: 500, body: { code: 'transfer-open' } })
+  expect(await before.post({ session }, body)).toMatchObject(UNDECIDED)
   // By the new ledger, too, the time bounds of what is open have passed.
   await setTimeout(Math.max(0, (VALID_SECONDS + 3) * 1000 - (performance.now() - signedAt)))
   expect(new Set((await readOpen()).map(({ id }) => id))).toEqual(new Set(open.map(({ id }) => id)))

@@ -58,7 +58,9 @@ test('the commands of the guide sign in, delegate and approve a run with two of 
   }
   const env = { ...CHILD_VARIABLES, ...variables, DEVNET_PROOFS: 'stand-in' } as unknown as NodeJS.ProcessEnv
   const perform = async (block: string) => {
+    // The ledger of the test closes ten times a second.
     const text = absolute(block)
+      .replace('--ledgers 2000', '--ledgers 20000')
       .replaceAll('npm run -s disclosure --', 'disclosure')
       .replaceAll('localhost:3000', service.base)
     return await run('bash', ['-euo', 'pipefail', '-c', `${definitions}\n${text}`], { cwd: directory, env })
@@ -71,15 +73,13 @@ test('the commands of the guide sign in, delegate and approve a run with two of 
   )
   await shareAccount(service.ledger.network, employer, [second, third], 2)
 
+  await using _relay = await service.relay({ times: { ...SHORT_TIMES, lag: 0.2 } })
   const [before, after] = readBlock()
   const { stdout, stderr } = await perform(`${before}\necho "SESSION=$SESSION"`)
   expect(stdout).toContain('"approval":{"weight":1,"needed":2')
   expect(stdout).toContain('approved: the run has started')
   expect(stderr).toContain(`a delegation from ${employer.address} to ${fixture.channel}, a channel of the relay`)
-  {
-    await using _relay = await service.relay({ times: { ...SHORT_TIMES, lag: 0.2 } })
-    await fixture.ended(batch)
-  }
+  await fixture.ended(batch)
   const [, session = ''] = /SESSION=(\S+)/.exec(stdout) ?? []
   const checked = await perform(`SESSION=${session}\n${after}`)
   expect(checked.stdout).toContain('signed with weight 2 of 2 by')

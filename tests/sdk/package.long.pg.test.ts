@@ -98,13 +98,19 @@ test('the snippets of the documentation compile in a project that tsc --init cre
   const freighter = `@stellar/freighter-api@${dependencies['@stellar/freighter-api']}`
   await run('npm', ['install', '--no-audit', '--no-fund', freighter], { cwd: project })
   await run(tool('tsc'), ['--init'], { cwd: folder })
-  for (const page of ['docs/api.md', 'docs/events.md', 'lib/sdk/README.md']) {
+  for (const [page, place] of [
+    ['docs/api.md', folder],
+    ['lib/sdk/README.md', folder],
+    // Programs for Node, with its types.
+    ['docs/events.md', project],
+  ] as const) {
     const snippets = [...(await readFile(page, 'utf8')).matchAll(/```ts\n([\s\S]*?)```/g)]
     expect(snippets).not.toEqual([])
     for (const [index, [, code = '']] of snippets.entries()) {
-      await writeFile(join(folder, `${page.replaceAll('/', '-')}-${index}.ts`), code)
+      await writeFile(join(place, `${page.replaceAll('/', '-')}-${index}.ts`), code)
     }
   }
+  await run(tool('tsc'), ['--project', project], { cwd: project })
   await run(tool('tsc'), ['--project', folder, '--noEmit'])
 })
 

@@ -50,7 +50,7 @@ function Approval() {
         You are <code>{signer.address}</code>. Give your key to the person who prepares the run, who encrypts the
         amounts to it:
       </p>
-      <output aria-label="Your key">{key}</output>
+      <input aria-label="Your key" readOnly value={key} />
       <form action={submit}>
         <label>
           The account that pays <input name="account" required />
