@@ -87,9 +87,9 @@ interface RecordsProps<Checks extends FilterChecks, Row, Shown extends Row>
   path: string
   title: string
   list: List<Shown>
-  /** the filters that the user can change: those that the path does not set */
+  /** the filters that the user can change; the others are set by the path */
   filters: Query
-  /** every filter, including those that the path sets */
+  /** every filter, including any set by the path */
   all: Filters<Checks>
   tab: string | undefined
 }

@@ -22,7 +22,7 @@ export const events = pgTable(
     number: bigint('number', { mode: 'number' }).primaryKey().generatedByDefaultAsIdentity(),
     /**
      * random, 16 hex digits: part of the event's id. After a restore, the database gives out the same numbers again; the token
-     * tells the new events from those that were lost.
+     * distinguishes new events from lost ones.
      */
     token: text('token').notNull(),
     /** the sequence of the audit log's entry */

@@ -122,7 +122,7 @@ export async function migrate(db: Database): Promise<void> {
     // On a lost connection the ROLLBACK also fails, with a less useful error.
     const cause = failure ?? error
     const isDuplicate = DUPLICATES.includes(sqlState(cause) ?? '')
-    // On a database that has recorded migrations, the fault is in the one that failed.
+    // If the database has recorded migrations, it is the new migration that is at fault.
     if (!isDuplicate || (await readApplied(db)).length > 0) throw cause
     throw new OtherSchema(UNKNOWN_SCHEMA, { cause })
   })

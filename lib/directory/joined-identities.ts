@@ -123,7 +123,7 @@ async function organisationOf(tx: Database, identity: IdentityName): Promise<str
 
 /**
  * Requires the first identity of a person, or a wallet. Another one, such as that of a company's system, must not outlive its removal
- * by joining an identity of its own.
+ * by joining yet another identity.
  */
 async function requireOwner(tx: Database, name: IdentityName): Promise<void> {
   if (name.kind === 'ledger') return

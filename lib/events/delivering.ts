@@ -30,7 +30,7 @@ export function startDelivering({ webhooks: context }: { webhooks: Webhooks }, e
       () => {
         seen = newest
       },
-      // The deliveries that there are do not wait for those of another endpoint.
+      // Existing deliveries go on even if another endpoint’s cannot be created.
       report,
     )
     return true

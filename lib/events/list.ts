@@ -69,7 +69,7 @@ interface EventsContext {
   signal: AbortSignal
 }
 
-/** A waiting request holds no database connection, but does cost memory and a query of its own for each new event. */
+/** A waiting request holds no database connection, but costs memory, and one query for each new event. */
 const waiting = openLine({
   atOnce: 200,
   perOwner: 4,

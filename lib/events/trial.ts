@@ -16,8 +16,8 @@ export const trialShape = z.object({
 })
 
 /**
- * Sends an endpoint an event of the type `webhook.test` now. One that delivers it is enabled again if it was disabled, and gets at once
- * what waits for its next attempt.
+ * Sends an endpoint an event of the type `webhook.test` now. If that succeeds, a disabled endpoint is enabled again, and deliveries that
+ * wait for their next attempt are sent at once.
  * @throws Refusal `webhook-not-found`
  */
 export async function testWebhook(

@@ -106,9 +106,8 @@ const doubtful = (code: LineErrorCode, problem: string) => new LineError(code, p
 
 /**
  * Finds what a line needs: the account's signers, who must have signed the manifest with the weight of its medium threshold; the
- * delegation, which must be the signed one and
- * must last until the payment has expired; the channel's allowance; and the payee. The rest of the channel's last payment and the keys
- * are not read again: if they have changed, the simulation fails.
+ * delegation, which must be the signed one and last until the payment has expired; the channel's allowance; and the payee. The rest of
+ * the channel's last payment and the keys are not read again: if they have changed, the simulation fails.
  * @throws LineError `manifest-invalid`, `delegation-revoked`, `delegation-ended`, `recipient-unregistered`,
  *   `balance-stale` if the RPC lags behind the channel's last payment; LedgerError
  */

@@ -114,7 +114,7 @@ export async function readRunnable(db: Database, employer: Employer, id: string)
   return { progress, runnable }
 }
 
-/** Whether the rows are those that were planned. */
+/** Whether the payouts still match the plan. */
 export const areSame = (runnable: readonly Runnable[], sealed: readonly Sealed[]): boolean =>
   runnable.length === sealed.length &&
   runnable.every(({ id, address, encryptedAmount }, index) => {

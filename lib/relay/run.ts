@@ -22,8 +22,7 @@ import {
   weightOf,
 } from '#lib/wallet/manifest.ts'
 import { type Approval, type ApprovalContext, findParty, type RunParty, readVoid } from './approval.ts'
-import type { BatchContext } from './job.ts'
-import { queueLines } from './job.ts'
+import { type BatchContext, queueLines } from './job.ts'
 import { areSame, notReady, planRun, type RunProblem, readRunnable, type Sealed } from './run-plan.ts'
 import { findBusyChannels } from './run-terms.ts'
 

@@ -19,7 +19,7 @@ const LARGEST = 16 * 1024 * 1024
 /**
  * Encrypts to an approver what opens the seals of a batch: their ephemeral private keys, and with each the one amount that it hides.
  * Nothing else can be read with them.
- * @param to the approver's public key, of `approvalKey`
+ * @param to the approver's public key, from `openApprovalKey`
  * @returns a compact JWE
  * @throws RunError `not-started` for a seal that is not the account's own
  */

@@ -23,12 +23,11 @@ const LOST_AFTER_MS = 60_000
 
 /**
  * The events of the caller's organisation, and of payouts to the caller, oldest first, each within a second of its publication.
- * Never ends by itself: while the network or the service fails, it asks again. Store the id of an event once it is handled, and
- * pass it as `after` to go on there:
+ * Asks again while the network or the service fails, and throws once the session has expired: give the client a `renew`. Store the
+ * id of each event once it is handled, and pass it as `after` to resume there:
  *
  * `for await (const event of watch(client, { after })) { await handle(event); after = event.id }`
  *
- * Waits as long as the session is valid: give the client a `renew`.
  * @throws PayrollError `events-gone` if the service does not have the event `after`: it was restored from a backup, or the event
  *   was deleted with its month. Read the records, and watch again without `after`.
  * @throws the reason of `signal`

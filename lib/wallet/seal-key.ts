@@ -47,7 +47,7 @@ export async function sealOwnPayout(
 
 /**
  * Opens a seal with its ephemeral private key and the relays' public key (RFC 7518 §4.6), as the relay opens it with its own. The
- * amount is the one that the relay reads: seal, header and tag are what is signed. (A content key alone would prove nothing: GCM does
+ * result is the amount that the relay reads, because the signature covers seal, header and tag. (A content key alone would prove nothing: GCM does
  * not commit to its key.)
  * @param secret of `ownSealKey`, base64url
  * @returns base units; undefined if the key or the binding is another one, or the seal holds no amount

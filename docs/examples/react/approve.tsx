@@ -23,7 +23,7 @@ async function approve(form: FormData): Promise<string> {
     return { address, amount: wallet.parseAmount(amount) }
   })
   const seals = await wallet.readHandedOver(await wallet.approvalKey(signer), batch, handed)
-  // The relay is the one of the deployment document, and not one that the service names.
+  // Take the relay from the deployment document, not from the service.
   const document = await wallet.fetchDeployment(network)
   const deployment = wallet.openDeployment(document, await openProver())
   let session = ''
